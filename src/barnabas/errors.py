@@ -1,0 +1,44 @@
+"""Every error Barnabas raises on purpose.
+
+    BarnabasError
+    ├── ConfigError      the configuration or the command line is wrong            exit 2
+    ├── Unavailable      something outside does not answer now; retried            exit 1 when retries end
+    └── Refused          going on would break a promise; a person must look        exit 1
+        ├── Fenced       another run of the same mirror has taken over
+        ├── Lost         source records are gone before they were copied
+        └── BadRecord    a record that cannot be copied as it is, and the policy says stop
+
+A sentence in an error says where, what with its numbers, what it means and what to do.
+"""
+
+
+class BarnabasError(Exception):
+    """The root: caught only by the command line and by the retry loop."""
+
+    exit_code = 1
+
+
+class ConfigError(BarnabasError):
+    """The configuration or the command line is wrong: nothing was started."""
+
+    exit_code = 2
+
+
+class Unavailable(BarnabasError):  # noqa: N818 - the words of DESIGN.md
+    """Something outside does not answer now; trying again may help."""
+
+
+class Refused(BarnabasError):  # noqa: N818
+    """Going on would break a promise; trying again will not help."""
+
+
+class Fenced(Refused):
+    """Another run of the same mirror has taken over."""
+
+
+class Lost(Refused):
+    """Source records are gone before they were copied."""
+
+
+class BadRecord(Refused):
+    """A record that cannot be copied as it is."""
