@@ -1,0 +1,1 @@
+"""Real brokers and registries on this machine, and the jars they need."""
