@@ -1,0 +1,232 @@
+"""A client of one schema registry, in the API that Confluent's and Apicurio's (/apis/ccompat/v7) share.
+
+Why not the client that comes with confluent-kafka: its `get_compatibility` cannot fall back to the global
+level; it answers `register` and ids from a cache without end, so that a registry which lost a schema, or a
+history that somebody changed, is never seen; it has neither a breaker nor a limit on a whole answer; and it
+brings four more packages. What is needed here is a dozen requests on httpx.
+
+Every request has a time limit, is tried a bounded number of times with jitter where trying again may help
+(every request here can be repeated: registering is idempotent), and passes a breaker of its operation.
+"""
+
+import random
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from barnabas.errors import Refused, Unavailable
+from barnabas.schemas.answers import Absent, answered, meaning_of_exception
+from barnabas.schemas.breaker import Breaker, BreakerState, Clock
+from barnabas.schemas.schema import Schema, Version, from_answer
+from barnabas.schemas.settings import RegistrySettings
+
+CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+FIRST_PAUSE_SECONDS: Final = 0.2
+LONGEST_PAUSE_SECONDS: Final = 2.0
+OPERATIONS: Final = ("compatibility", "lookup", "register", "schema", "subjects", "versions")
+
+
+class RegistryClient:
+    """Asks one registry. Thread-safe. Make it in the process that uses it: it holds connections."""
+
+    def __init__(
+        self,
+        settings: RegistrySettings,
+        *,
+        clock: Clock = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._pause = pause
+        self._http = httpx.Client(
+            base_url=settings.address.rstrip("/") + "/",
+            auth=_credentials(settings),
+            headers={"Accept": f"{CONTENT_TYPE}, application/json"} | _bearer(settings),
+            verify=_tls(settings),
+            timeout=httpx.Timeout(settings.answer_seconds, connect=settings.connect_seconds),
+        )
+        self._breakers = {
+            operation: Breaker(
+                f"{self.title}: {operation}", settings.breaker_failures, settings.breaker_seconds, self._clock
+            )
+            for operation in OPERATIONS
+        }
+
+    @property
+    def title(self) -> str:
+        """How error sentences call this registry."""
+        return f'registry of "{self.settings.name}" ({self.settings.address})'
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def breakers(self) -> dict[str, BreakerState]:
+        """The state of each operation's breaker, for metrics and `status`."""
+        return {operation: breaker.snapshot() for operation, breaker in self._breakers.items()}
+
+    def subjects(self) -> tuple[str, ...]:
+        """Every subject; also the question that tells whether the registry is there at all."""
+        return tuple(self._ask("subjects", "GET", "subjects"))
+
+    def schema(self, number: int) -> Schema | None:
+        """The schema with this id, or None where the registry has none."""
+        try:
+            return from_answer(self._ask("schema", "GET", f"schemas/ids/{number}"))
+        except Absent:
+            return None
+
+    def schema_of_guid(self, guid: str) -> Schema | None:
+        """The schema with this GUID, or None; raises `NoSuchPath` where the registry cannot be asked so."""
+        try:
+            return from_answer(self._ask("schema", "GET", f"schemas/guids/{guid}"))
+        except Absent:
+            return None
+
+    def places(self, number: int) -> tuple[tuple[str, int], ...]:
+        """The (subject, version) pairs where this id stands."""
+        try:
+            answer = self._ask("schema", "GET", f"schemas/ids/{number}/versions")
+        except Absent:
+            return ()
+        return tuple((each["subject"], int(each["version"])) for each in answer)
+
+    def history(self, subject: str) -> tuple[Version, ...]:
+        """All versions of a subject, oldest first; none where it does not exist."""
+        try:
+            numbers = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions")
+        except Absent:
+            return ()
+        found = (self.version(subject, int(number)) for number in sorted(numbers))
+        return tuple(each for each in found if each is not None)
+
+    def version(self, subject: str, number: int) -> Version | None:
+        """One version of a subject."""
+        try:
+            answer = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}")
+        except Absent:
+            return None
+        return Version(subject, int(answer["version"]), int(answer["id"]), from_answer(answer))
+
+    def lookup(self, subject: str, schema: Schema) -> tuple[int, int] | None:
+        """The (version, id) under which the registry itself finds this schema in a subject, or None."""
+        try:
+            answer = self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", body=schema.body())
+        except Absent:
+            return None
+        return int(answer["version"]), int(answer["id"])
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Register a schema and return its id; one that is there already keeps its version and id."""
+        try:
+            answer = self._ask("register", "POST", f"subjects/{_quoted(subject)}/versions", body=schema.body())
+        except Absent as error:
+            raise Refused(
+                f'{self.title}: cannot register a schema in "{subject}": {error}: is a reference of it missing there?'
+            ) from error
+        return int(answer["id"])
+
+    def compatibility(self, subject: str) -> str:
+        """The level in force for a subject: its own, or else the registry's."""
+        try:
+            answer = self._ask("compatibility", "GET", f"config/{_quoted(subject)}", query={"defaultToGlobal": "true"})
+        except Absent:
+            answer = self._ask("compatibility", "GET", "config")
+        return str(answer["compatibilityLevel"])
+
+    def set_compatibility(self, subject: str, level: str) -> None:
+        """Set a subject's own level; the subject need not have a version yet."""
+        try:
+            self._ask("compatibility", "PUT", f"config/{_quoted(subject)}", body={"compatibility": level})
+        except Absent as error:
+            raise Refused(
+                f'{self.title}: cannot set the compatibility of subject "{subject}" to {level}: {error}: '
+                "create the subject there first"
+            ) from error
+
+    def _ask(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> Any:
+        """One question, asked again a few times where that may help; every attempt passes the breaker."""
+        request = self._http.build_request(
+            method, path, params=query, json=body, headers={"Content-Type": CONTENT_TYPE} if body else None
+        )
+        for attempt in range(1, self.settings.attempts):
+            try:
+                return self._attempt(operation, request)
+            except Unavailable:
+                longest = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
+                self._pause(random.uniform(longest / 2, longest))  # noqa: S311 - spreads load, hides nothing
+        return self._attempt(operation, request)
+
+    def _attempt(self, operation: str, request: httpx.Request) -> Any:
+        breaker = self._breakers[operation]
+        breaker.enter()
+        where = f"{self.title}: {request.method} {request.url.raw_path.decode()}"
+        try:
+            answer = answered(where, self._sent(where, request))
+        except (Refused, Absent):
+            breaker.succeeded()  # it did answer
+            raise
+        except BaseException as error:
+            breaker.failed(str(error) or type(error).__name__)
+            raise
+        breaker.succeeded()
+        return answer
+
+    def _sent(self, where: str, request: httpx.Request) -> httpx.Response:
+        """The whole response. httpx limits the wait for each piece; a registry that drips is cut off here."""
+        until = self._clock() + self.settings.connect_seconds + self.settings.answer_seconds
+        try:
+            response = self._http.send(request, stream=True)
+            try:
+                pieces = []
+                for piece in response.iter_raw():
+                    pieces.append(piece)
+                    if self._clock() > until:
+                        raise httpx.ReadTimeout("the answer does not end")
+            finally:
+                response.close()
+            return httpx.Response(response.status_code, headers=response.headers, content=b"".join(pieces))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            kind, meaning = meaning_of_exception(error)
+            raise kind(f"{where}: {str(error) or type(error).__name__}: {meaning}") from error
+
+
+def _quoted(subject: str) -> str:
+    return quote(subject, safe="")
+
+
+def _credentials(settings: RegistrySettings) -> httpx.Auth | None:
+    if settings.username is None:
+        return None
+    return httpx.BasicAuth(settings.username, settings.password or "")
+
+
+def _bearer(settings: RegistrySettings) -> dict[str, str]:
+    return {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
+
+
+def _tls(settings: RegistrySettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.ca)
+        if settings.certificate is not None:
+            context.load_cert_chain(settings.certificate, settings.key)
+    except OSError as error:  # ssl.SSLError is one too
+        files = [each for each in (settings.ca, settings.certificate, settings.key) if each]
+        raise Refused(
+            f'registry of "{settings.name}" ({settings.address}): cannot load {", ".join(files)}: {error}: '
+            "are these PEM files there and readable on this machine?"
+        ) from error
+    return context
