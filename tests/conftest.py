@@ -1,0 +1,69 @@
+"""What every test may ask for. Whatever a test run started is gone at its end, even if that end is SIGKILL."""
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.lab.cluster import KafkaCluster
+from barnabas.lab.guard import Guard
+from barnabas.lab.registry import Registry
+from tests.kafka_io import delete_topics
+
+TopicNames = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def lab_directory() -> Iterator[Path]:
+    """A directory for clusters and registries; what runs there ends with the test run."""
+    directory = Path(tempfile.mkdtemp(prefix="barnabas-tests-"))
+    guard = Guard(directory)
+    yield directory
+    guard.end()
+
+
+@pytest.fixture(scope="session")
+def source(lab_directory: Path) -> Iterator[KafkaCluster]:
+    with KafkaCluster(lab_directory, "source") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def destination(lab_directory: Path) -> Iterator[KafkaCluster]:
+    with KafkaCluster(lab_directory, "destination") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def source_registry(lab_directory: Path) -> Iterator[Registry]:
+    with Registry(lab_directory, "source") as registry:
+        yield registry
+
+
+@pytest.fixture(scope="session")
+def destination_registry(lab_directory: Path) -> Iterator[Registry]:
+    with Registry(lab_directory, "destination") as registry:
+        yield registry
+
+
+@pytest.fixture
+def topic_names(source: KafkaCluster, destination: KafkaCluster) -> Iterator[TopicNames]:
+    """Unique topic names, `topic_names("orders")`.
+
+    Topics of these names, and of any name that a mirror makes of them (renamed, ledger), are deleted in both clusters
+    when the test ends.
+    """
+    names: list[str] = []
+
+    def unique(stem: str) -> str:
+        names.append(f"{stem}-{secrets.token_hex(4)}")
+        return names[-1]
+
+    yield unique
+    for cluster in (source, destination):
+        if cluster.pids == [None]:
+            continue
+        existing = cluster.admin().list_topics(timeout=30).topics
+        delete_topics(cluster.bootstrap, [topic for topic in existing if any(name in topic for name in names)])
