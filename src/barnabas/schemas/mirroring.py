@@ -52,6 +52,13 @@ class Mirroring:
         place = self.copy_subject(pair.source, pair.destination).get(wanted[0].number)
         return None if place is None else place.id
 
+    def copy_all(self, source: str, destination: str) -> dict[int, int]:
+        """Copy every version of a subject, as the mode wants it; source version number → destination id."""
+        if self.rules.mode != "ids":
+            return {number: entry.id for number, entry in self.copy_subject(source, destination).items()}
+        pair = Pair(source, destination)
+        return {each.number: self.copy_schema(pair, each.schema) for each in self.source.history(source)}
+
     def copy_subject(self, source: str, destination: str, through: int | None = None) -> dict[int, Entry]:
         """Copy a subject's versions, all or those `through` a number; where each source version stands now."""
         comparison = self.compare(source, destination)

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 Side = Literal["key", "value"]
 Carried = Literal["registry", "none", "auto"]
 Mode = Literal["strict", "lenient", "ids"]
-Strategy = Literal["topic-name", "record-name", "topic-record-name", "fixed"]
+NamedStrategy = Literal["topic-name", "record-name", "topic-record-name"]
+Strategy = NamedStrategy | Literal["fixed"]
 OnBadSchema = Literal["stop", "pass", "quarantine"]
 Compatibility = Literal[
     "source", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"

@@ -1,0 +1,139 @@
+"""From a schema id or GUID of the source to the destination, remembered.
+
+What was found is kept until a registry fails to answer: it may come back empty, so everything is then
+looked up again. What was not found is asked again after some seconds, as a schema may be added later.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.errors import Unavailable
+from barnabas.schemas.answers import NoSuchPath
+from barnabas.schemas.breaker import BreakerState, Clock
+from barnabas.schemas.mirroring import Mirroring
+from barnabas.schemas.registry import RegistryClient
+from barnabas.schemas.schema import Schema
+from barnabas.schemas.settings import Side, TranslationSettings
+from barnabas.schemas.subjects import Pair, subject_pair
+
+Key = tuple[int, Side, int | str]
+MOST_UNRESOLVED = 100_000
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A record's schema cannot be brought to the destination. `known`: the source at least has it."""
+
+    reason: str
+    known: bool
+
+
+class Resolver:
+    """Answers where a schema stands at the destination, and brings it there first where it is not.
+
+    Raises `Unavailable` while a registry does not answer, `Refused` where a registry or the mode forbids it.
+    """
+
+    def __init__(self, settings: TranslationSettings, *, clock: Clock = time.monotonic) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._source = RegistryClient(settings.source, clock=clock)
+        self._destination = RegistryClient(settings.destination, clock=clock)
+        self._mirroring = Mirroring(self._source, self._destination, settings.rules, dict(settings.routes))
+        self._resolved: dict[Key, int] = {}
+        self._unresolved: dict[Key, tuple[float, Unresolved]] = {}
+
+    def destination_id(self, route: int, side: Side, number: int) -> int | Unresolved:
+        """The destination's id of the source's schema `number` in records of a route."""
+        return self._remembered((route, side, number), lambda: self._bring_id(route, side, number))
+
+    def bring_guid(self, route: int, side: Side, guid: str) -> Unresolved | None:
+        """See to it that the schema with this GUID, which stays in its header, is at the destination."""
+        found = self._remembered((route, side, guid), lambda: self._bring_guid(route, side, guid))
+        return found if isinstance(found, Unresolved) else None
+
+    def breakers(self) -> dict[str, dict[str, BreakerState]]:
+        """The breakers' states by cluster name and operation."""
+        return {client.settings.name: client.breakers() for client in (self._source, self._destination)}
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._source.close()
+        self._destination.close()
+
+    def _remembered(self, key: Key, bring: Callable[[], int | Unresolved]) -> int | Unresolved:
+        found = self._resolved.get(key)
+        if found is not None:
+            return found
+        until, unresolved = self._unresolved.get(key, (None, None))
+        if unresolved is not None and until is not None and self._clock() < until:
+            return unresolved
+        try:
+            answer = bring()
+        except Unavailable:
+            self._resolved.clear()
+            raise
+        if isinstance(answer, int):
+            self._unresolved.pop(key, None)
+            self._resolved[key] = answer
+        else:
+            if len(self._unresolved) >= MOST_UNRESOLVED:
+                self._unresolved.clear()
+            self._unresolved[key] = (self._clock() + self._settings.reask_seconds, answer)
+        return answer
+
+    def _bring_id(self, route: int, side: Side, number: int) -> int | Unresolved:
+        schema = self._source.schema(number)
+        if schema is None:
+            return Unresolved(f"schema id {number} is unknown to the {self._source.title}", known=False)
+        pair = self._pair(route, side, schema)
+        found = self._mirroring.destination_id(pair, schema, number)
+        return self._misplaced(f"schema id {number}", pair, number) if found is None else found
+
+    def _bring_guid(self, route: int, side: Side, guid: str) -> int | Unresolved:
+        try:
+            schema = self._source.schema_of_guid(guid)
+        except NoSuchPath:
+            return self._bring_topic(route, side, guid)
+        if schema is None:
+            return Unresolved(f"schema GUID {guid} is unknown to the {self._source.title}", known=False)
+        pair = self._pair(route, side, schema)
+        found = self._mirroring.destination_id(pair, schema, None)
+        if found is None:
+            return self._misplaced(f"schema GUID {guid}", pair, None)
+        try:
+            there = self._destination.schema_of_guid(guid)
+        except NoSuchPath:
+            return found
+        if there is not None:
+            return found
+        return Unresolved(
+            f'schema GUID {guid} stands in subject "{pair.destination}" of the {self._destination.title} with id '
+            f"{found}, but under another GUID: its references or its metadata differ there",
+            known=True,
+        )
+
+    def _bring_topic(self, route: int, side: Side, guid: str) -> int | Unresolved:
+        """Where the source cannot be asked by GUID, its schema is among the versions of the topic's subject."""
+        topic, destination = self._settings.routes[route]
+        subject, strategy = f"{topic}-{side}", self._settings.rules.strategy
+        if strategy != "topic-name" or not self._source.history(subject):
+            return Unresolved(
+                f"schema GUID {guid} cannot be looked up: the {self._source.title} cannot be asked by GUID, and with "
+                f'subjects: {strategy} there is no subject "{subject}" to copy instead',
+                known=False,
+            )
+        return max(self._mirroring.copy_all(subject, f"{destination}-{side}").values())
+
+    def _pair(self, route: int, side: Side, schema: Schema) -> Pair:
+        return subject_pair(self._settings.rules, self._settings.routes[route], side, schema)
+
+    def _misplaced(self, what: str, pair: Pair, number: int | None) -> Unresolved:
+        places = () if number is None else self._source.places(number)
+        stands = ", ".join(f'"{subject}" version {version}' for subject, version in places) or "no subject"
+        return Unresolved(
+            f'{what} is no version of subject "{pair.source}" at the {self._source.title} but stands under {stands}: '
+            "was the version deleted, or is another way to name subjects meant?",
+            known=True,
+        )
