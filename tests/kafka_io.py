@@ -1,7 +1,7 @@
 """Reading and writing topics in tests, by a client that knows nothing of Barnabas."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -104,8 +104,17 @@ def ends(where: Settings, topic: str) -> dict[int, tuple[int, int]]:
 
 def read_all(where: Settings, topic: str, isolation: str = "read_committed", seconds: float = SECONDS) -> list[Record]:
     """Every record there is now, by partition and offset."""
+    by_partition: dict[int, list[Record]] = {}
+    for record in read_each(where, topic, isolation, seconds):
+        by_partition.setdefault(record.partition, []).append(record)
+    return [record for partition in sorted(by_partition) for record in by_partition[partition]]
+
+
+def read_each(
+    where: Settings, topic: str, isolation: str = "read_committed", seconds: float = SECONDS
+) -> Iterator[Record]:
+    """Every record there is now, each partition in order, partitions mixed; for more than memory should hold."""
     consumer = _consumer(where, isolation)
-    records: dict[int, list[Record]] = {}
     try:
         bounds = _ends(consumer, topic)
         left = {partition: end for partition, (first, end) in bounds.items() if end > first}
@@ -117,13 +126,12 @@ def read_all(where: Settings, topic: str, isolation: str = "read_committed", sec
             for message in consumer.consume(BATCH, 0.1):
                 record = _record(message)
                 if _is_record(message):
-                    records.setdefault(record.partition, []).append(record)
+                    yield record
                 # A range may end in markers and aborted records, which no message shows: then its end is announced.
                 if record.partition in left and _reached(message, left[record.partition]):
                     del left[record.partition]
     finally:
         consumer.close()
-    return [record for partition in sorted(records) for record in records[partition]]
 
 
 def wait_until(predicate: Callable[[], bool], timeout: float, what: str) -> None:
