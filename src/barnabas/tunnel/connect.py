@@ -1,0 +1,125 @@
+"""The end in the destination network: loopback addresses that lead to the source's brokers.
+
+Every broker of the list that `serve` tells gets a listener, on the loopback address of its host and on its own port.
+A Kafka connection made there becomes one TLS connection to `serve`. While `serve` cannot be reached, connections are
+reset and Kafka clients try again by themselves; the list is asked for again until it comes.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from barnabas.config.tunnel import Address, Tunnel
+from barnabas.errors import BarnabasError
+from barnabas.tunnel.hosts import HostsBlock, mapped
+from barnabas.tunnel.keys import Role, load, tls_context
+from barnabas.tunnel.link import Link, keep_alive
+from barnabas.tunnel.metrics import Meter
+from barnabas.tunnel.refusals import Reason, TurnedAway
+from barnabas.tunnel.relay import PlainEnd, Relay, Scratch
+from barnabas.tunnel.serve import ACCEPT_PAUSE, listen
+from barnabas.tunnel.sessions import Sessions
+from barnabas.tunnel.targets import Target, loopback_of
+
+FIRST_RETRY_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class TunnelClient:
+    """`barnabas tunnel connect`."""
+
+    def __init__(self, name: str, tunnel: Tunnel) -> None:
+        self.name, self.tunnel, self.limits = name, tunnel, tunnel.limits
+        identity = load(tunnel.key, Role.CONNECT)
+        self.meter = Meter(name, Role.CONNECT)
+        self.meter.expires.set(identity.expires.timestamp())
+        self._scratch = Scratch()
+        self.link = Link(name, tunnel.serve.address, tls_context(identity), tunnel.limits, self._scratch)
+        self._sessions = Sessions(name, self.meter)
+        self._complaint = ""
+        self._hosts = HostsBlock(name, tunnel.connect.hosts_file)
+        self._listeners: dict[Target, tuple[socket.socket, asyncio.Task[None]]] = {}
+
+    async def run(self, ready: Callable[[], object] | None = None) -> None:
+        """Carry connections until cancelled; `ready` is called whenever the listeners have caught up with the list."""
+        failures = 0
+        try:
+            while True:
+                try:
+                    self._apply(await self.link.list_targets())
+                except BarnabasError as error:
+                    wait = min(FIRST_RETRY_SECONDS * 2**failures, self.tunnel.connect.refresh_seconds)
+                    failures = min(failures + 1, 10)
+                    self._missed(error)
+                else:
+                    wait, failures = self.tunnel.connect.refresh_seconds, 0
+                    self._complaint = ""
+                    self.meter.list_current.set(1)
+                    if ready:
+                        ready()
+                await asyncio.sleep(wait)
+        finally:
+            for target in list(self._listeners):
+                self._close(target)
+            await self._sessions.stop()
+            self._hosts.remove()
+
+    def _apply(self, targets: tuple[Target, ...]) -> None:
+        """Open a listener for what is new on the list, close that of what has gone; open connections go on."""
+        for target in set(self._listeners) - set(targets):
+            log.info('tunnel "%s": %s has left the list', self.name, target.address)
+            self._close(target)
+        for target in sorted(set(targets) - set(self._listeners)):
+            local = Address(str(loopback_of(self.tunnel.connect.loopback, target.number)), target.address.port)
+            listening = listen(local)
+            log.info('tunnel "%s": %s leads to %s', self.name, local, target.address)
+            self._listeners[target] = (listening, asyncio.create_task(self._accept(listening, target.address)))
+        self.meter.targets.set(len(targets))
+        if self.tunnel.connect.write_hosts:
+            self._hosts.write(mapped(targets, self.tunnel.connect.loopback))
+
+    def _missed(self, error: BarnabasError) -> None:
+        self.meter.list_current.set(0)
+        if str(error) != self._complaint:  # once, not at every try
+            self._complaint = str(error)
+            log.warning("%s; trying again until it works", error)
+
+    def _close(self, target: Target) -> None:
+        listening, task = self._listeners.pop(target)
+        task.cancel()
+        listening.close()
+
+    async def _accept(self, listening: socket.socket, target: Address) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listening)
+            except OSError as error:  # out of file descriptors, or the client was gone again
+                log.warning('tunnel "%s": a connection could not be accepted: %s', self.name, error.strerror)
+                await asyncio.sleep(ACCEPT_PAUSE)
+                continue
+            who = str(Address(address[0], address[1]))
+            if len(self._sessions) >= self.limits.connections:
+                connection.close()
+                self._turned_away(who, Reason.LIMIT, f"the limit of {self.limits.connections} connections is reached")
+                continue
+            self._sessions.begin(self._attend(connection, who, target))
+
+    async def _attend(self, connection: socket.socket, who: str, target: Address) -> None:
+        keep_alive(connection, self.limits.keepalive_seconds)
+        loop = asyncio.get_running_loop()
+        _, plain = await loop.connect_accepted_socket(lambda: PlainEnd(self._scratch), connection)
+        try:
+            end = await self.link.open(target)
+            await self._sessions.carry(Relay(plain, end, self.meter, self.limits.idle_seconds), who, target)
+        except BarnabasError as error:
+            self._turned_away(who, error.reason if isinstance(error, TurnedAway) else Reason.LINK, str(error))
+        finally:
+            if not plain.closed.done():
+                plain.reset()
+
+    def _turned_away(self, who: str, reason: Reason, detail: str) -> None:
+        self.meter.refused(reason)
+        log.warning('tunnel "%s": reset %s: %s (%s)', self.name, who, reason, detail)

@@ -1,0 +1,90 @@
+"""The name mapping: which loopback address stands for which broker name, in the words of whoever needs it."""
+
+import fcntl
+import os
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from barnabas.errors import ConfigError
+from barnabas.tunnel.targets import Target, loopback_of
+
+
+class Format(StrEnum):
+    """Where the mapping goes."""
+
+    HOSTS = "hosts"
+    COMPOSE = "compose"
+    KUBERNETES = "kubernetes"
+
+
+def mapped(targets: Iterable[Target], loopback: IPv4Address) -> dict[str, IPv4Address]:
+    """Host name to loopback address, in the order of the addresses."""
+    return {target.address.host: loopback_of(loopback, target.number) for target in sorted(targets) if target.mappable}
+
+
+def formatted(names: Mapping[str, IPv4Address], form: Format) -> str:
+    """The mapping as lines to paste."""
+    if form is Format.HOSTS:
+        return "".join(f"{address}\t{name}\n" for name, address in names.items())
+    if form is Format.COMPOSE:
+        return "extra_hosts:\n" + "".join(f'  - "{name}:{address}"\n' for name, address in names.items())
+    return "hostAliases:\n" + "".join(
+        f'  - ip: "{address}"\n    hostnames: ["{name}"]\n' for name, address in names.items()
+    )
+
+
+class HostsBlock:
+    """A marked block in a hosts file, kept current and taken out again; nothing else in the file changes."""
+
+    def __init__(self, tunnel: str, path: Path) -> None:
+        self._begin = f"# barnabas tunnel {tunnel}: begin, removed when the tunnel ends"
+        self._end = f"# barnabas tunnel {tunnel}: end"
+        self._path = path
+        self._written: dict[str, IPv4Address] | None = None
+
+    def write(self, names: Mapping[str, IPv4Address]) -> None:
+        """Put the block in, in place of an older one; a block that a crash left behind is an older one."""
+        if self._written == dict(names):
+            return
+        self._rewrite(f"{self._begin}\n{formatted(names, Format.HOSTS)}{self._end}\n")
+        self._written = dict(names)
+
+    def remove(self) -> None:
+        """Take out the block that `write` put in."""
+        if self._written is not None:
+            self._rewrite("")
+            self._written = None
+
+    def _rewrite(self, block: str) -> None:
+        # In place: in a container the hosts file is a mount of its own, and no other file can be renamed onto it.
+        try:
+            with self._path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                old = file.read()
+                new = self._without(old.decode(errors="surrogateescape"))
+                if block and new and not new.endswith("\n"):
+                    new += "\n"
+                content = (new + block).encode(errors="surrogateescape")
+                if content == old:
+                    return
+                # One write, then the cut: a reader never finds fewer of the names outside the block than before.
+                os.pwrite(file.fileno(), content, 0)
+                os.ftruncate(file.fileno(), len(content))
+        except OSError as error:
+            raise ConfigError(
+                f"tunnel: {self._path} cannot be written: {error.strerror}; run as a user who may, "
+                "or leave out --write-hosts and use `barnabas tunnel hosts`"
+            ) from None
+
+    def _without(self, text: str) -> str:
+        kept, inside = [], False
+        for line in text.splitlines(keepends=True):
+            if line.rstrip("\r\n") == self._begin:
+                inside = True
+            if not inside:
+                kept.append(line)
+            if line.rstrip("\r\n") == self._end:
+                inside = False
+        return "".join(kept)

@@ -1,0 +1,144 @@
+"""What a tunnel leads to, and the loopback address that stands for each host at the other end.
+
+A host's address is the tunnel's `loopback` plus the host's number. Numbers follow from the configuration and the
+broker's id alone, so that `connect`, `hosts` and `plan` agree with each other, today and after every restart:
+
+    0, 1, 2 …          hosts in the configuration: bootstrap, registry, listed brokers, in that order
+    9 + broker id      brokers that were discovered, unless their host stands in the configuration
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from barnabas.config.tunnel import HOST_NAME, Address, Tunnel, is_ip
+from barnabas.errors import ConfigError, Refused, Unavailable
+
+FIRST_DISCOVERED = 9
+DISCOVERY_SECONDS = 5.0
+# A broker that restarts leaves the cluster's answer for a while: its name must not leave the tunnel's list with it.
+FORGOTTEN_AFTER = 3600.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, order=True)
+class Target:
+    """A broker or a registry behind the tunnel; targets of one host share its number."""
+
+    number: int
+    address: Address
+
+    @property
+    def mappable(self) -> bool:
+        """Whether a hosts entry can stand for it; one cannot for an address, and must not for this machine."""
+        return not is_ip(self.address.host) and self.address.host != "localhost"
+
+
+def bootstrap_of(settings: Mapping[str, Any]) -> tuple[Address, ...]:
+    """The addresses in a client's `bootstrap.servers`."""
+    return tuple(Address.parse(part) for part in str(settings["bootstrap.servers"]).split(","))
+
+
+def configured(tunnel: Tunnel, bootstrap: Sequence[Address]) -> tuple[Target, ...]:
+    """The targets that the configuration names, each host with the number of its first appearance."""
+    listed = () if tunnel.serve.brokers == "discover" else tunnel.serve.brokers
+    registry = () if tunnel.serve.registry is None else (tunnel.serve.registry,)
+    addresses = list(dict.fromkeys((*bootstrap, *registry, *listed)))
+    hosts = list(dict.fromkeys(address.host for address in addresses))
+    if tunnel.serve.brokers == "discover" and len(hosts) > FIRST_DISCOVERED:
+        raise ConfigError(
+            f'tunnel to "{tunnel.cluster}": bootstrap and registry name {len(hosts)} hosts, more than the '
+            f"{FIRST_DISCOVERED} addresses kept for them beside discovered brokers; name fewer, the rest is discovered"
+        )
+    return tuple(Target(hosts.index(address.host), address) for address in addresses)
+
+
+def joined(fixed: Sequence[Target], brokers: Mapping[int, Address]) -> tuple[Target, ...]:
+    """Configured targets and discovered brokers as one list."""
+    numbers = {target.address.host: target.number for target in fixed}
+    for number, address in sorted(brokers.items()):
+        numbers.setdefault(address.host, FIRST_DISCOVERED + number)
+    addresses = {target.address for target in fixed} | set(brokers.values())
+    return tuple(sorted(Target(numbers[address.host], address) for address in addresses))
+
+
+def loopback_of(first: IPv4Address, number: int) -> IPv4Address:
+    """The loopback address for a host's number."""
+    try:
+        address = first + number
+    except AddressValueError:
+        address = IPv4Address(0)
+    if number < 0 or not address.is_loopback:
+        raise Refused(
+            f"tunnel: number {number} does not fit between {first} and 127.255.255.255; "
+            "list the brokers in the tunnel's `brokers` instead of discovering them"
+        )
+    return address
+
+
+def to_json(targets: Iterable[Target]) -> list[list[Any]]:
+    return [[target.number, target.address.host, target.address.port] for target in targets]
+
+
+def from_json(items: object) -> tuple[Target, ...]:
+    """The list as the other end sent it; its names go into hosts files, so nothing but names may pass."""
+    try:
+        targets = tuple(Target(int(number), Address(str(host), int(port))) for number, host, port in items)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise Refused("tunnel: the broker list cannot be read; run the same barnabas at both ends") from None
+    for target in targets:
+        host, port = target.address
+        if not (HOST_NAME.fullmatch(host) or is_ip(host)) or not 0 < port < 65536 or not 0 <= target.number < 1 << 31:
+            raise Refused(f"tunnel: the broker list names {host!r:.80}, which is no host; is the other end barnabas?")
+    return targets
+
+
+class Directory:
+    """The list of targets at `serve`: configured ones for good, discovered ones while the cluster names them."""
+
+    def __init__(self, tunnel: Tunnel, settings: Mapping[str, Any]) -> None:
+        self._fixed = configured(tunnel, bootstrap_of(settings))
+        self._cluster = tunnel.cluster
+        self._discovers = tunnel.serve.brokers == "discover"
+        self._settings = dict(settings)
+        self._admin: AdminClient | None = None
+        self._seen: dict[int, tuple[float, Address]] = {}
+        self.targets = self._fixed
+
+    def allows(self, address: Address) -> bool:
+        return any(target.address == address for target in self.targets)
+
+    async def refresh(self) -> None:
+        """Ask the cluster for its brokers; Unavailable leaves the list as it was."""
+        if not self._discovers:
+            return
+        now = time.monotonic()
+        self._seen |= {number: (now, address) for number, address in (await asyncio.to_thread(self._ask)).items()}
+        self._seen = {number: item for number, item in self._seen.items() if now - item[0] < FORGOTTEN_AFTER}
+        before = set(self.targets)
+        self.targets = joined(self._fixed, {number: address for number, (_, address) in self._seen.items()})
+        for target in sorted(set(self.targets) - before):
+            log.info("now leads to %s", target.address)
+        for target in sorted(before - set(self.targets)):
+            log.info("leads no more to %s", target.address)
+
+    def _ask(self) -> dict[int, Address]:
+        if self._admin is None:
+            self._admin = AdminClient(self._settings, logger=log)
+        try:
+            brokers = self._admin.list_topics(timeout=DISCOVERY_SECONDS).brokers
+        except KafkaException as error:
+            self._admin = None
+            raise Unavailable(
+                f'cluster "{self._cluster}" at {self._settings["bootstrap.servers"]} does not tell its brokers: '
+                f"{error.args[0].str()}; are address and credentials right?"
+            ) from None
+        return {number: Address(str(broker.host).lower(), int(broker.port)) for number, broker in brokers.items()}

@@ -1,0 +1,212 @@
+"""A tunnel carries a connection as if it were not there: bytes, ends, breaks, and a reader that is slow."""
+
+import hashlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.tunnel import Address
+from barnabas.tunnel.relay import HELD_AT_MOST
+from tests.kafka_io import wait_until
+from tests.tunnel_ends import Ends, running
+
+MEBIBYTE = 1 << 20
+Behaviour = Callable[[socket.socket], None]
+
+
+class Target:
+    """A TCP server in the source network; each connection is handed to `behaviour` in a thread of its own."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.address = f"127.0.0.1:{self.listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+
+    def _attend(self, connection: socket.socket) -> None:
+        with connection:
+            self.behaviour(connection)
+
+
+def echo(connection: socket.socket) -> None:
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+def everything(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    target = Target(echo)
+    yield target
+    target.listening.close()
+
+
+@pytest.fixture(scope="module")
+def tunnel(lab_directory: Path, target: Target) -> Iterator[Ends]:
+    with running(Ends(lab_directory, "tunnel-relay", [target.address])) as ends:
+        yield ends
+
+
+def test_bytes_arrive_as_they_were_in_both_directions(tunnel: Ends, target: Target) -> None:
+    target.behaviour = echo
+    sent = os.urandom(8 * MEBIBYTE)
+    with tunnel.dial() as client:
+
+        def send() -> None:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        assert hashlib.sha256(everything(client)).digest() == hashlib.sha256(sent).digest()
+        sender.join()
+
+
+def test_a_direction_that_ended_leaves_the_other_open(tunnel: Ends, target: Target) -> None:
+    def answer_after_the_end(connection: socket.socket) -> None:
+        received = everything(connection)
+        connection.sendall(b"got %d" % len(received))
+
+    target.behaviour = answer_after_the_end
+    with tunnel.dial() as client:
+        client.sendall(b"x" * 1000)
+        client.shutdown(socket.SHUT_WR)
+        assert everything(client) == b"got 1000"
+
+
+def test_a_target_may_end_first_and_still_listen(tunnel: Ends, target: Target) -> None:
+    heard: list[bytes] = []
+
+    def end_then_listen(connection: socket.socket) -> None:
+        connection.sendall(b"that was all")
+        connection.shutdown(socket.SHUT_WR)
+        heard.append(everything(connection))
+
+    target.behaviour = end_then_listen
+    with tunnel.dial() as client:
+        assert everything(client) == b"that was all"
+        client.sendall(b"but I have more")
+        client.shutdown(socket.SHUT_WR)
+        wait_until(lambda: heard == [b"but I have more"], 10, "the target to hear the rest")
+
+
+def test_a_slow_reader_gets_all_even_when_the_writer_closed_long_ago(tunnel: Ends, target: Target) -> None:
+    sent, read_now = os.urandom(24 * MEBIBYTE), threading.Event()
+    heard: list[str] = []
+
+    def read_late(connection: socket.socket) -> None:
+        connection.shutdown(socket.SHUT_WR)  # so that the writer's end is the last word
+        read_now.wait(60)
+        heard.append(hashlib.sha256(everything(connection)).hexdigest())
+
+    target.behaviour = read_late
+    with tunnel.dial() as client:
+        assert client.recv(1) == b""
+        threading.Timer(1.0, read_now.set).start()
+        client.sendall(sent)
+    wait_until(lambda: heard == [hashlib.sha256(sent).hexdigest()], 30, "the slow reader to have everything")
+
+
+def test_slow_readers_do_not_grow_memory(tunnel: Ends, target: Target) -> None:
+    connections, read_now = 40, threading.Event()
+    counts: list[int] = []
+
+    def read_late(connection: socket.socket) -> None:
+        read_now.wait(120)
+        counts.append(len(everything(connection)))
+
+    target.behaviour = read_late
+    before = {role: tunnel.rss(role) for role in ("serve", "connect")}
+    clients = [tunnel.dial() for _ in range(connections)]
+    for client in clients:
+        client.setblocking(False)
+    sent = [0] * connections
+    block, quiet_since = bytes(MEBIBYTE), time.monotonic()
+    while time.monotonic() - quiet_since < 2:  # nobody takes anything any more
+        for number, client in enumerate(clients):
+            try:
+                sent[number] += client.send(block)
+                quiet_since = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.001)
+    grown = {role: tunnel.rss(role) - rss for role, rss in before.items()}
+    read_now.set()
+    for client in clients:
+        client.close()
+    wait_until(lambda: sorted(counts) == sorted(sent), 60, "every byte to arrive after all")
+    print(f"{sum(sent) / MEBIBYTE:.0f} MiB offered to {connections} stalled readers, memory grew by {grown}")
+    assert max(grown.values()) < connections * HELD_AT_MOST
+
+
+def test_a_broken_connection_never_looks_like_one_that_ended(lab_directory: Path, target: Target) -> None:
+    target.behaviour = echo
+    ends = Ends(lab_directory, "tunnel-break", [target.address], connect={"loopback": "127.0.2.1"})
+    with running(ends), ends.dial() as client:
+        client.sendall(b"ping")
+        assert client.recv(10) == b"ping"
+        ends.processes["serve"].kill()
+        with pytest.raises(ConnectionResetError):
+            client.recv(10)
+
+
+def test_a_broken_target_is_told_as_broken(tunnel: Ends, target: Target) -> None:
+    def reset(connection: socket.socket) -> None:
+        connection.recv(10)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+    target.behaviour = reset
+    with tunnel.dial() as client:
+        client.sendall(b"ping")
+        with pytest.raises(ConnectionResetError):
+            client.recv(10)
+
+
+def test_five_hundred_connections_at_once(tunnel: Ends, target: Target) -> None:
+    target.behaviour = echo
+    with ThreadPoolExecutor(50) as pool:
+        clients = list(pool.map(lambda _: tunnel.dial(), range(500)))
+        wait_until(lambda: tunnel.metric("serve", "open_connections") >= 500, 60, "500 connections at serve")
+
+        def exchange(numbered: tuple[int, socket.socket]) -> bool:
+            number, client = numbered
+            message = b"%06d" % number * 1000
+            client.sendall(message)
+            client.shutdown(socket.SHUT_WR)
+            return everything(client) == message
+
+        assert all(pool.map(exchange, enumerate(clients)))
+    for client in clients:
+        client.close()
+    wait_until(lambda: tunnel.metric("serve", "open_connections") == 0, 30, "serve to let go of them all")
+    wait_until(lambda: tunnel.metric("connect", "open_connections") == 0, 30, "connect to let go of them all")
+
+
+def test_the_log_says_who_to_which_broker_how_many_bytes_and_why_closed(tunnel: Ends, target: Target) -> None:
+    target.behaviour = echo
+    with tunnel.dial() as client:
+        client.sendall(b"x" * 4321)
+        client.shutdown(socket.SHUT_WR)
+        everything(client)
+        who = str(Address(*client.getsockname()))
+    line = f'tunnel "eu": {who} to {target.address} closed after'
+    wait_until(lambda: line in tunnel.log("connect"), 10, "the log line")
+    told = next(it for it in tunnel.log("connect").splitlines() if line in it)
+    assert told.endswith("4321 bytes into the tunnel, 4321 out of it: finished")
+    assert "PRIVATE KEY" not in tunnel.log("connect") + tunnel.log("serve")
