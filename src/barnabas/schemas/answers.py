@@ -19,6 +19,10 @@ class NoSuchPath(Refused):
     """The registry does not know the question at all."""
 
 
+class Conflict(Refused):
+    """What is asked for does not go with what stands there, or somebody else did the same at this moment."""
+
+
 # Subject, version, schema, subject-level compatibility. Any other 404 says that the address is wrong,
 # and must not be taken for "no such schema": good records would be thought bad.
 ABSENT_CODES: Final = frozenset({40401, 40402, 40403, 40408})
@@ -32,7 +36,7 @@ STATUSES: Final[dict[int, tuple[type[BarnabasError], str]]] = {
         "it does not speak this API: is the registry's url complete? Apicurio's ends in /apis/ccompat/v7",
     ),
     408: (Unavailable, "it gave up waiting"),
-    409: (Refused, "incompatible with what stands there: remove what is in the way, or set compatibility: NONE"),
+    409: (Conflict, "incompatible with what stands there: remove what is in the way, or set compatibility: NONE"),
     422: (Refused, "it does not accept the schema or the level"),
     423: (Unavailable, "it is locked for now"),
     425: (Unavailable, "it wants to be asked later"),

@@ -8,7 +8,8 @@ Copying one subject
 
 Several workers do this for the same subject at once and need no lock. Registering a schema again changes
 nothing, and everyone registers a version only after the one before it is there, so the order holds; step 4
-finds what a stranger put in between.
+finds what a stranger put in between. A registry that answers "conflict" to two who do the same at once is
+asked what stands there now.
 
 A reference is copied with its subject's history up to the version referred to, not further: versions refer
 to older versions only, so this ends, while whole subjects may refer to each other in a circle.
@@ -17,6 +18,7 @@ to older versions only, so this ends, while whole subjects may refer to each oth
 from collections.abc import Mapping
 
 from barnabas.errors import Refused, Unavailable
+from barnabas.schemas.answers import Conflict
 from barnabas.schemas.history import Comparison, Entry, compared, described
 from barnabas.schemas.registry import RegistryClient
 from barnabas.schemas.schema import Reference, Schema, Version
@@ -42,7 +44,7 @@ class Mirroring:
         pair's source subject has no such version, so that the record does not belong under it.
         """
         if self.rules.mode == "ids" or pair.source is None:
-            return self.copy_schema(pair, schema)
+            return self.copy_schema(pair, schema)[1]
         history = self.source.history(pair.source)
         wanted = [version for version in history if version.id == number] or [
             version for version in history if version.schema.canonical() == schema.canonical()
@@ -57,7 +59,7 @@ class Mirroring:
         if self.rules.mode != "ids":
             return {number: entry.id for number, entry in self.copy_subject(source, destination).items()}
         pair = Pair(source, destination)
-        return {each.number: self.copy_schema(pair, each.schema) for each in self.source.history(source)}
+        return {each.number: self.copy_schema(pair, each.schema)[1] for each in self.source.history(source)}
 
     def copy_subject(self, source: str, destination: str, through: int | None = None) -> dict[int, Entry]:
         """Copy a subject's versions, all or those `through` a number; where each source version stands now."""
@@ -67,7 +69,7 @@ class Mirroring:
         self._set_level(source, destination)
         for number in missing:
             version = self._referred(Reference("", source, number))
-            self.destination.register(destination, self._brought(version.schema))
+            self._register(destination, self._brought(version.schema))
         if missing:
             comparison = self.compare(source, destination)
             self._accept(comparison, source, destination)
@@ -78,15 +80,22 @@ class Mirroring:
                 )
         return comparison.there
 
-    def copy_schema(self, pair: Pair, schema: Schema) -> int:
-        """Copy one schema and what it refers to, without its subject's history; its id at the destination."""
+    def copy_schema(self, pair: Pair, schema: Schema) -> tuple[int, int]:
+        """Copy one schema and what it refers to, without its subject's history; its (version, id) there."""
         brought = self._brought(schema)
         found = self._found(pair.destination, brought)
         if found is not None:
-            return found[1]
+            return found
         if pair.source is not None or self.rules.compatibility != "source":
             self._set_level(pair.source or "", pair.destination)
-        return self.destination.register(pair.destination, brought)
+        number = self._register(pair.destination, brought)
+        found = self._found(pair.destination, brought)
+        if found is None:
+            raise Unavailable(
+                f'{self.destination.title}: subject "{pair.destination}" does not show the schema just registered with '
+                f"id {number}: it may be behind, and is asked again"
+            )
+        return found
 
     def compare(self, source: str, destination: str) -> Comparison:
         """Hold a subject's two histories against each other; reads only."""
@@ -122,23 +131,31 @@ class Mirroring:
 
     def _set_level(self, source: str, destination: str) -> None:
         level = self.wanted_level(source, destination)
-        if level is not None:
+        if level is None:
+            return
+        try:
             self.destination.set_compatibility(destination, level)
+        except Conflict as error:
+            if self.wanted_level(source, destination) is not None:
+                raise Unavailable(f"{error}; somebody else may be setting it at this moment: tried again") from error
+
+    def _register(self, subject: str, schema: Schema) -> int:
+        try:
+            return self.destination.register(subject, schema)
+        except Conflict:
+            found = self._found(subject, schema)
+            if found is None:
+                raise
+            return found[1]  # somebody else registered it at this moment
 
     def _brought(self, schema: Schema) -> Schema:
         """The schema as it is to stand at the destination, everything it refers to copied."""
         references = []
         for each, (version, subject) in zip(schema.references, self.referred(schema), strict=True):
             if self.rules.mode == "ids":
-                self.copy_schema(Pair(each.subject, subject), version.schema)
-                place = self._place(each)
+                place, _ = self.copy_schema(Pair(each.subject, subject), version.schema)
             else:
                 place = self.copy_subject(each.subject, subject, each.version)[each.version].number
-            if place is None:
-                raise Unavailable(
-                    f'{self.destination.title}: subject "{subject}" does not show version {each.version} of '
-                    f'"{each.subject}" that was just registered: it may be behind, and is asked again'
-                )
             references.append(Reference(each.name, subject, place))
         return schema.referring(tuple(references))
 

@@ -27,6 +27,7 @@ from barnabas.schemas.settings import RegistrySettings
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 FIRST_PAUSE_SECONDS: Final = 0.2
 LONGEST_PAUSE_SECONDS: Final = 2.0
+LARGEST_ID: Final = 2**31 - 1
 OPERATIONS: Final = ("compatibility", "lookup", "register", "schema", "subjects", "versions")
 
 
@@ -111,7 +112,7 @@ class RegistryClient:
             answer = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}")
         except Absent:
             return None
-        return Version(subject, int(answer["version"]), int(answer["id"]), from_answer(answer))
+        return Version(subject, int(answer["version"]), self._id(answer), from_answer(answer))
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int] | None:
         """The (version, id) under which the registry itself finds this schema in a subject, or None."""
@@ -119,7 +120,7 @@ class RegistryClient:
             answer = self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", body=schema.body())
         except Absent:
             return None
-        return int(answer["version"]), int(answer["id"])
+        return int(answer["version"]), self._id(answer)
 
     def register(self, subject: str, schema: Schema) -> int:
         """Register a schema and return its id; one that is there already keeps its version and id."""
@@ -129,7 +130,7 @@ class RegistryClient:
             raise Refused(
                 f'{self.title}: cannot register a schema in "{subject}": {error}: is a reference of it missing there?'
             ) from error
-        return int(answer["id"])
+        return self._id(answer)
 
     def compatibility(self, subject: str) -> str:
         """The level in force for a subject: its own, or else the registry's."""
@@ -148,6 +149,12 @@ class RegistryClient:
                 f'{self.title}: cannot set the compatibility of subject "{subject}" to {level}: {error}: '
                 "create the subject there first"
             ) from error
+
+    def _id(self, answer: dict[str, Any]) -> int:
+        number = answer.get("id")
+        if not isinstance(number, int) or not 0 <= number <= LARGEST_ID:
+            raise Refused(f"{self.title}: answered schema id {number!r}, which is none: is this a registry's address?")
+        return number
 
     def _ask(
         self,
