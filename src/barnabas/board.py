@@ -1,0 +1,105 @@
+"""What every mirror is doing right now: written by its thread, read by the live view, the metrics and the summary."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from barnabas.errors import BarnabasError
+from barnabas.model import Partition, Receipt, Route
+from barnabas.plan import Plan
+
+State = Literal["starting", "copying", "waiting", "done", "stopped", "refused"]
+RATE_SECONDS = 10.0
+
+
+@dataclass
+class MirrorBoard:
+    """One mirror. Every change happens under its lock; readers take `snapshot`."""
+
+    name: str
+    state: State = "starting"
+    error: BarnabasError | None = None
+    epoch: int = -1
+    restarts: int = 0
+    read: int = 0
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    batch_millis: int = 0
+    routes: dict[int, Route] = field(default_factory=dict)
+    topics: dict[str, tuple[int, int]] = field(default_factory=dict)  # destination topic → records, bytes
+    committed: dict[Partition, int] = field(default_factory=dict)
+    planned: dict[Partition, int] = field(default_factory=dict)  # the end of what Spark has worked through
+    ends: dict[Partition, int] = field(default_factory=dict)
+    target: int = 0  # records to copy when this run began
+    copied_to_target: int = 0
+    last_commit: float = 0.0
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _marks: deque[tuple[float, int, int]] = field(default_factory=deque, repr=False)
+
+    def begin(self, plan: Plan, epoch: int) -> None:
+        with self._lock:
+            self.epoch, self.error = epoch, None
+            self.routes = {route.number: route for route in plan.routes}
+            self.committed = {p: s.position.next for p, s in plan.stretches.items()}
+            self.planned = dict(self.committed)
+            self.ends = {p: s.end for p, s in plan.stretches.items()}
+            self.target = max(self.target, self.copied_to_target + plan.records)
+            self.state = "copying"
+
+    def batch(
+        self, receipts: list[Receipt], ends: dict[Partition, int], latest: dict[Partition, int], read: int, millis: int
+    ) -> None:
+        """One micro-batch is done: all of `receipts` are committed and everything before `ends` was worked through."""
+        with self._lock:
+            self.read += read
+            self.batches += 1
+            self.batch_millis = millis
+            for receipt in receipts:
+                route = self.routes[receipt.route]
+                partition = Partition(route.source, receipt.partition)
+                self.committed[partition] = max(receipt.next, self.committed.get(partition, 0))
+                self.records += receipt.records
+                self.bytes += receipt.bytes
+                records, size = self.topics.get(route.destination, (0, 0))
+                self.topics[route.destination] = records + receipt.records, size + receipt.bytes
+            for partition, end in ends.items():
+                self.copied_to_target += max(0, end - self.planned.get(partition, end))
+                self.planned[partition] = end
+            self.ends |= latest
+            if receipts:
+                self.last_commit = time.time()
+
+    def advanced(self, positions: dict[Partition, int]) -> None:
+        with self._lock:
+            for partition, to in positions.items():
+                self.committed[partition] = max(to, self.committed.get(partition, 0))
+
+    def behind_plan(self) -> dict[Partition, int]:
+        """Partitions whose last records no reader will ever see: their position must be moved by the driver."""
+        with self._lock:
+            return {p: end for p, end in self.planned.items() if end > self.committed.get(p, end)}
+
+    def change(self, state: State, error: BarnabasError | None = None) -> None:
+        with self._lock:
+            self.state, self.error = state, error
+            self.restarts += state == "waiting"
+
+    def lag(self) -> int:
+        with self._lock:
+            return sum(max(0, end - self.committed.get(p, 0)) for p, end in self.ends.items())
+
+    def rate(self) -> tuple[float, float]:
+        """Records and bytes a second over the last seconds."""
+        now = time.monotonic()
+        with self._lock:
+            self._marks.append((now, self.records, self.bytes))
+            while self._marks[0][0] < now - RATE_SECONDS and len(self._marks) > 2:
+                self._marks.popleft()
+            then, records, size = self._marks[0]
+            seconds = now - then
+            return ((self.records - records) / seconds, (self.bytes - size) / seconds) if seconds > 0 else (0.0, 0.0)

@@ -1,0 +1,1 @@
+"""The configuration file: YAML → validated, frozen models with their lines known and their secrets unread."""

@@ -1,0 +1,124 @@
+"""YAML text → plain values that remember their lines, so that every complaint can name one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from barnabas.errors import ConfigError
+
+
+class Section(dict[str, Any]):
+    """A mapping that knows the line of each of its keys."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+        self.lines: dict[str, int] = {}
+
+    def put(self, key: str, value: Any, line: int) -> None:
+        self[key] = value
+        self.lines[key] = line
+
+
+class Items(list[Any]):
+    """A sequence that knows the line of each of its items."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[int] = []
+
+
+class _Scalars(yaml.SafeLoader):
+    """SafeLoader that leaves dates as text: Kafka knows no YAML dates, and `start` wants the words as written."""
+
+
+_Scalars.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(path: Path) -> Section:
+    """The whole document as a Section; ConfigError with file and line for what is not YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; name the configuration with -c FILE") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Section:
+    loader = _Scalars(text)
+    try:
+        node = loader.get_single_node()
+        root = _value(loader, node, name) if node is not None else Section(1)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{name}:{line}: not YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not YAML: {error}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(root, Section):
+        raise ConfigError(f"{name}:1: the document is a {type(root).__name__}; it must be a map with `clusters` in it")
+    return root
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return _section(loader, node, name)
+    if isinstance(node, yaml.SequenceNode):
+        items = Items()
+        for child in node.value:
+            items.append(_value(loader, child, name))
+            items.lines.append(child.start_mark.line + 1)
+        return items
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        raise ConfigError(f"{name}:{node.start_mark.line + 1}: {error}") from None
+
+
+def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Section:
+    loader.flatten_mapping(node)
+    section = Section(node.start_mark.line + 1)
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = key_node.value
+        if not isinstance(key, str):
+            raise ConfigError(f"{name}:{line}: a key must be a word, not a map or a list")
+        if key in section:
+            raise ConfigError(f"{name}:{line}: `{key}` stands twice, first in line {section.lines[key]}; keep one")
+        section.put(key, _value(loader, value_node, name), line)
+    return section
+
+
+def merged(defaults: Section, own: Section) -> Section:
+    """`own` laid over `defaults`, maps within maps likewise; every key keeps the line it came from."""
+    result = Section(own.line)
+    for key, value in defaults.items():
+        result.put(key, value, defaults.lines[key])
+    for key, value in own.items():
+        inherited = result.get(key)
+        if isinstance(value, Section) and isinstance(inherited, Section):
+            value = merged(inherited, value)
+        result.put(key, value, own.lines[key])
+    return result
+
+
+def line_of(root: Section, path: tuple[str | int, ...]) -> int:
+    """The line of the deepest part of `path` that is in the document."""
+    line, here = root.line, root
+    for step in path:
+        if isinstance(here, Section) and step in here:
+            line, here = here.lines[str(step)], here[str(step)]
+        elif isinstance(here, Items) and isinstance(step, int) and step < len(here):
+            line, here = here.lines[step], here[step]
+        else:
+            break
+    return line

@@ -1,0 +1,70 @@
+"""Client settings that may not be set, because a promise hangs on each of them. The reason is the error's text."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic_core import PydanticCustomError
+
+Value = TypeVar("Value")
+
+_ELSEWHERE = "has its own place in the configuration: `{place}`"
+
+GUARDED: dict[str, str] = {
+    "isolation.level": "Barnabas reads committed records only",
+    "enable.idempotence": "exactly once needs an idempotent producer",
+    "transactional.id": "writers are fenced by their transactional ids, which Barnabas chooses",
+    "transaction.timeout.ms": "the take-over of a mirror depends on it",
+    "acks": "a commit must be on all in-sync replicas",
+    "request.required.acks": "a commit must be on all in-sync replicas",
+    "enable.auto.commit": "positions live in the ledger, not in a consumer group",
+    "enable.auto.offset.store": "positions live in the ledger, not in a consumer group",
+    "auto.offset.reset": "a missing offset is a loss to be told, never a reason to jump; use `start` and `on_loss`",
+    "group.id": "positions live in the ledger, not in a consumer group",
+    "group.instance.id": "positions live in the ledger, not in a consumer group",
+    "partitioner": "partitions are kept; use `partitioning`",
+    "partitioner.class": "partitions are kept; use `partitioning`",
+    "max.in.flight": "the order of records hangs on it",
+    "max.in.flight.requests.per.connection": "the order of records hangs on it",
+    "retries": "a retry must not end before the transaction does",
+    "message.send.max.retries": "a retry must not end before the transaction does",
+    "delivery.timeout.ms": "time limits are chosen together: socket < message < transaction",
+    "message.timeout.ms": "time limits are chosen together: socket < message < transaction",
+    "socket.timeout.ms": "time limits are chosen together: socket < message < transaction",
+    "allow.auto.create.topics": "topics are created by the rules under `topics`",
+    "enable.partition.eof": "the ledger's reader needs it",
+    "check.crcs": "records are copied byte for byte, so they are checked",
+    "key.deserializer": "records are copied byte for byte, without decoding",
+    "value.deserializer": "records are copied byte for byte, without decoding",
+    "key.serializer": "records are copied byte for byte, without encoding",
+    "value.serializer": "records are copied byte for byte, without encoding",
+    "interceptor.classes": "records are copied byte for byte",
+    "minpartitions": "one source partition must stay in one task, or its order is lost",
+    "maxrecordsperpartition": "one source partition must stay in one task, or its order is lost",
+    "failondataloss": "a loss is never silent; use `on_loss`",
+    "startingoffsets": "positions come from the ledger; use `start`",
+    "subscribe": "topics are chosen with `from`",
+    "subscribepattern": "topics are chosen with `from`",
+    "assign": "topics are chosen with `from`",
+    "bootstrap.servers": _ELSEWHERE.format(place="clusters.NAME.bootstrap"),
+    "metadata.broker.list": _ELSEWHERE.format(place="clusters.NAME.bootstrap"),
+    "security.protocol": "follows from `sasl` and `tls`",
+    "enable.ssl.certificate.verification": "an unverified broker could be anybody",
+    "ssl.endpoint.identification.algorithm": "an unverified broker could be anybody",
+}
+GUARDED_PREFIXES: dict[str, str] = {
+    "sasl.": _ELSEWHERE.format(place="clusters.NAME.sasl"),
+    "ssl.": _ELSEWHERE.format(place="clusters.NAME.tls"),
+}
+
+
+def refuse_guarded(settings: dict[str, Value]) -> dict[str, Value]:
+    """The settings as they are, or an error that says which one may not be set and why."""
+    for name in settings:
+        plain = name.lower().removeprefix("kafka.")
+        reason = GUARDED.get(plain) or next(
+            (why for prefix, why in GUARDED_PREFIXES.items() if plain.startswith(prefix)), None
+        )
+        if reason:
+            raise PydanticCustomError("guarded", "`{name}` may not be set: {why}", {"name": name, "why": reason})
+    return settings

@@ -1,0 +1,169 @@
+"""A file → the Configuration: groups laid under their mirrors, every complaint with file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, Field, ValidationError
+
+from barnabas.config.cluster import Cluster, Strict
+from barnabas.config.document import Items, Section, line_of, merged, read
+from barnabas.config.mirror import Mirror
+from barnabas.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+Keys = tuple[str | int, ...]
+
+OWN_TO_GROUP = ("name", "mirrors", "enabled")
+KNOWN_AT_TOP = ("clusters", "groups", "spark")
+
+
+class SparkRules(Strict):
+    """`spark:` the session's master and any Spark setting of the operator's own."""
+
+    master: str = "local[*]"
+    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+class Configuration(Strict):
+    clusters: dict[str, Cluster]
+    mirrors: tuple[Mirror, ...]
+    spark: SparkRules = SparkRules()
+
+    def enabled(self) -> tuple[Mirror, ...]:
+        return tuple(mirror for mirror in self.mirrors if mirror.enabled)
+
+
+def load(path: Path) -> Configuration:
+    return configured(read(path), str(path))
+
+
+def configured(root: Section, name: str) -> Configuration:
+    """The document as a Configuration; ConfigError names the first mistake."""
+    return _Document(root, name).configuration()
+
+
+class _Document:
+    """One document on its way to a Configuration; knows its file's name for complaints."""
+
+    def __init__(self, root: Section, name: str) -> None:
+        self.root = root
+        self.name = name
+
+    def configuration(self) -> Configuration:
+        for key in self.root:
+            if key not in KNOWN_AT_TOP:
+                raise self.complaint((key,), f"unknown key{_suggested(key, KNOWN_AT_TOP)}")
+        for key in ("clusters", "groups"):
+            if not self.root.get(key):
+                raise ConfigError(f"{self.name}:1: `{key}` is missing; see the smallest configuration in README.md")
+        clusters = {
+            key: self.validated(Cluster, self.section(value, ("clusters", key)), ("clusters", key))
+            for key, value in self.section(self.root["clusters"], ("clusters",)).items()
+        }
+        mirrors = tuple(self.mirrors(clusters))
+        spark = self.validated(SparkRules, self.section(self.root.get("spark", Section(1)), ("spark",)), ("spark",))
+        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark)
+
+    def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
+        groups = self.root["groups"]
+        if not isinstance(groups, Items):
+            raise self.complaint(("groups",), "must be a list: begin each group with a dash")
+        names: set[str] = set()
+        for at, value in enumerate(groups):
+            where: Keys = ("groups", at)
+            group = self.section(value, where)
+            if not isinstance(group.get("name"), str):
+                raise self.complaint((*where, "name"), "a group needs a name")
+            members = group.get("mirrors")
+            if not isinstance(members, Items) or not members:
+                raise self.complaint((*where, "mirrors"), "must be a list of mirrors")
+            for index, member in enumerate(members):
+                path = (*where, "mirrors", index)
+                mirror = self.mirror(group, self.section(member, path), path, clusters)
+                if mirror.name in names:
+                    raise self.complaint(
+                        (*path, "name"),
+                        f'two mirrors are called "{mirror.name}"; they would share a ledger: rename one',
+                    )
+                names.add(mirror.name)
+                yield mirror
+
+    def mirror(self, group: Section, own: Section, path: Keys, clusters: dict[str, Cluster]) -> Mirror:
+        defaults = Section(group.line)
+        for key, value in group.items():
+            if key not in OWN_TO_GROUP:
+                defaults.put(key, value, group.lines[key])
+        settings = merged(defaults, own)
+        settings.put("group", group["name"], own.line)
+        if group.get("enabled") is False:
+            settings.put("enabled", False, group.lines["enabled"])
+        if "name" not in settings:
+            settings.put("name", self.generated_name(settings, path), own.line)
+        mirror = self.validated(Mirror, settings, path)
+        for side in ("source", "destination"):
+            cluster = getattr(mirror, side)
+            if cluster not in clusters:
+                what = f'there is no cluster "{cluster}"{_suggested(cluster, clusters)}'
+                raise self.complaint((*path, side), what, settings.lines[side])
+        return mirror
+
+    def generated_name(self, settings: Section, path: Keys) -> str:
+        """`<group>__<source topic>__<destination topic>`: stable, so that the ledger is found again."""
+        source, to = settings.get("from"), settings.get("to", "{topic}")
+        if isinstance(source, Items) and len(source) == 1:
+            source = source[0]
+        if not isinstance(source, str) or not isinstance(to, str):
+            raise self.complaint((*path, "name"), "a mirror of more than one topic needs a name of its own")
+        values = {"topic": source, "source": settings.get("source"), "destination": settings.get("destination")}
+        for key, value in values.items():
+            to = to.replace(f"{{{key}}}", str(value))
+        return f"{settings['group']}__{source}__{to}"
+
+    def section(self, value: Any, path: Keys) -> Section:
+        if not isinstance(value, Section):
+            raise self.complaint(path, "must be a map of settings")
+        return value
+
+    def validated(self, model: type[M], section: Section, path: Keys) -> M:
+        """`section` as a `model`; lines are the section's own, since a merged one has lines from two places."""
+        try:
+            return model.model_validate(dict(section))
+        except ValidationError as failure:
+            errors = failure.errors(include_input=False, include_url=False)
+            error = max(errors, key=lambda e: (e["type"] == "extra_forbidden", e["type"] != "missing", len(e["loc"])))
+            loc = tuple(error["loc"])
+            what = error["msg"]
+            if error["type"] == "extra_forbidden":
+                what = f"unknown key{_suggested(str(loc[-1]), _keys_at(model, loc[:-1]))}"
+            raise self.complaint((*path, *loc), what, line_of(section, loc)) from None
+
+    def complaint(self, path: Keys, what: str, line: int | None = None) -> ConfigError:
+        line = line_of(self.root, path) if line is None else line
+        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+        return ConfigError(f"{self.name}:{line}: {dotted}: {what}")
+
+
+def _keys_at(model: Any, loc: Keys) -> list[str]:
+    """The keys a model knows at `loc`, through optional and union types."""
+    for step in loc:
+        field = next((f for n, f in model.model_fields.items() if step in (n, f.alias)), None)
+        candidates = _models_in(field.annotation) if field else []
+        if not candidates:
+            return []
+        model = candidates[0]
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
+
+
+def _suggested(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f'; did you mean "{close[0]}"?' if close else f"; known are: {', '.join(sorted(known))}" if known else ""

@@ -1,0 +1,86 @@
+"""Secrets stand in the configuration only as references, `env:NAME` or `file:PATH`, and are read when used.
+
+Reading late means that a rotated password is found by the next client that is made, without a new process.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from barnabas.errors import ConfigError
+
+
+class Secret:
+    """A reference to a secret. Its text never shows the value, because it never holds it."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, reference: str) -> None:
+        self.reference = reference
+
+    def reveal(self) -> str:
+        """The secret itself; ConfigError when the variable or file is not there."""
+        kind, _, name = self.reference.partition(":")
+        if kind == "env":
+            if name not in os.environ:
+                raise ConfigError(f"environment variable {name} is not set")
+            return os.environ[name]
+        try:
+            return Path(name).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ConfigError(f"secret file {name} cannot be read: {reason}") from None
+
+    def __repr__(self) -> str:
+        return f"Secret({self.reference})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other.reference == self.reference
+
+    def __hash__(self) -> int:
+        return hash(self.reference)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validated, serialization=core_schema.plain_serializer_function_ser_schema(lambda s: s.reference)
+        )
+
+    @classmethod
+    def _validated(cls, value: object) -> Secret:
+        if isinstance(value, Secret):
+            return value
+        kind, _, name = str(value).partition(":")
+        if kind not in ("env", "file") or not name:
+            raise PydanticCustomError("secret", "a secret must be written as env:NAME or file:PATH, never as itself")
+        secret = cls(str(value))
+        try:
+            secret.reveal()
+        except ConfigError as error:
+            raise PydanticCustomError("secret", "{why}", {"why": str(error)}) from None
+        return secret
+
+
+class Text(Secret):
+    """A user name or key: a reference like a secret, or the text itself, since it is none."""
+
+    __slots__ = ()
+
+    def reveal(self) -> str:
+        return super().reveal() if self.reference.startswith(("env:", "file:")) else self.reference
+
+    @classmethod
+    def _validated(cls, value: object) -> Text:
+        if isinstance(value, Text):
+            return value
+        text = cls(str(value))
+        try:
+            text.reveal()
+        except ConfigError as error:
+            raise PydanticCustomError("secret", "{why}", {"why": str(error)}) from None
+        return text

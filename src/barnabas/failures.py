@@ -1,0 +1,47 @@
+"""Why a streaming query ended: Spark's texts in our words, from one table."""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.worker.task import unmarked
+
+MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
+    (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read at the source: grant it"),
+    (r"SaslAuthenticationException", Unavailable, "the source refused our credentials: are they right?"),
+    (r"SslAuthenticationException|SSLHandshakeException", Refused, "TLS with the source failed: is its CA right?"),
+    (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "source offsets are gone"),
+    (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
+    (r"RecordTooLarge", Refused, "a record is larger than the source client fetches"),
+    (r"TimeoutException|DisconnectException|NetworkException|TIMEOUT", Unavailable, "the source does not answer"),
+    (r"Failed to construct kafka|No resolvable bootstrap", Unavailable, "the source cannot be reached"),
+    (r"Python worker (exited|crashed|failed)|PYTHON_WORKER|Connection reset|Broken pipe", Unavailable, "a worker died"),
+    (r"SparkContext (was|has been) shut ?down|Job .* cancelled|Answer from Java|Py4J", Unavailable, "Spark is gone"),
+    (r"ExecutorLostFailure|Lost executor", Unavailable, "an executor was lost"),
+    (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a record"),
+    (r"AnalysisException|ParseException|UNRESOLVED_|DATATYPE_MISMATCH|PARSE_SYNTAX", Refused, "`where` is not right"),
+    (r"No space left on device", Unavailable, "the disk is full"),
+)  # fmt: skip
+
+
+class Unexplained(Unavailable):
+    """A failure that nobody has named yet: retried a few times, then refused."""
+
+
+def explained(text: str, where: str) -> BarnabasError:
+    ours = unmarked(text)
+    if ours is not None:
+        return ours
+    for pattern, kind, meaning in MEANINGS:
+        found = re.search(pattern, text)
+        if found:
+            return kind(f"{where}: {meaning}: {_line_with(text, found.start())}")
+    python = re.search(r"^(\w+(?:Error|Exception): .*)$", text, re.MULTILINE)
+    return Unexplained(f"{where}: the query failed: {python.group(1) if python else _line_with(text, 0)}")
+
+
+def _line_with(text: str, at: int) -> str:
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    return text[start : end if end >= 0 else len(text)].strip()[:300]

@@ -1,0 +1,173 @@
+"""What a cluster says of its topics and offsets, and the few things we ask it to change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from barnabas.errors import Unavailable
+from barnabas.kafka.errors import explained
+from barnabas.model import Connection, Offsets, Partition, TopicDescription
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+ANSWER_SECONDS = 30.0
+DYNAMIC_TOPIC_CONFIG = 1  # ConfigSource: set on the topic itself, not a default of the broker
+
+
+class Admin:
+    """Admin calls of one cluster, each with a time limit, each error naming the cluster."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.cluster = connection.cluster
+        self.where = f'cluster "{connection.cluster}" ({connection.bootstrap})'
+        self._client = AdminClient(dict(connection.properties))
+
+    def cluster_id(self) -> str:
+        future = self._client.describe_cluster(request_timeout=ANSWER_SECONDS)
+        return str(self._answer(future, "describe cluster").cluster_id)
+
+    def broker_count(self) -> int:
+        return len(
+            self._answer(self._client.describe_cluster(request_timeout=ANSWER_SECONDS), "describe cluster").nodes
+        )
+
+    def topic_names(self) -> list[str]:
+        try:
+            return sorted(self._client.list_topics(timeout=ANSWER_SECONDS).topics)
+        except KafkaException as error:
+            raise explained(error, f"{self.where}: list topics") from None
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Those of the named topics that exist, with the settings made on them."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        described = self._client.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
+        found = {name: self._answer(f, f"describe {name}", absent=True) for name, f in described.items()}
+        found = {name: description for name, description in found.items() if description is not None}
+        settings = self._settings(found)
+        return {
+            name: TopicDescription(
+                name=name,
+                topic_id=str(description.topic_id),
+                partitions=len(description.partitions),
+                replication=len(description.partitions[0].replicas) if description.partitions else 0,
+                settings=settings.get(name, {}),
+            )
+            for name, description in found.items()
+        }
+
+    def _settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
+        described = self._client.describe_configs(resources, request_timeout=ANSWER_SECONDS)
+        answers = {r.name: self._answer(f, f"settings of {r.name}", absent=True) or {} for r, f in described.items()}
+        return {
+            name: {
+                key: entry.value
+                for key, entry in entries.items()
+                if entry.value is not None and entry.source == DYNAMIC_TOPIC_CONFIG
+            }
+            for name, entries in answers.items()
+        }
+
+    def offsets(self, partitions: Iterable[Partition]) -> dict[Partition, Offsets]:
+        """First and last stable offset of each partition."""
+        wanted = list(partitions)
+        first = self._listed(wanted, OffsetSpec.earliest())
+        end = self._listed(wanted, OffsetSpec.latest())
+        return {p: Offsets(first[p], end[p]) for p in wanted}
+
+    def offsets_at(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
+        """The first offset at or after a moment; the end where there is none."""
+        wanted = list(partitions)
+        found = self._listed(wanted, OffsetSpec.for_timestamp(millis))
+        late = [p for p in wanted if found[p] < 0]
+        return found | self._listed(late, OffsetSpec.latest())
+
+    def high_watermark(self, partition: Partition) -> int:
+        """The offset past the last record, committed or not."""
+        return self._listed([partition], OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)[partition]
+
+    def _listed(
+        self, partitions: list[Partition], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[Partition, int]:
+        if not partitions:
+            return {}
+        asked = {TopicPartition(p.topic, p.number): spec for p in partitions}
+        futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
+        return {
+            Partition(tp.topic, tp.partition): self._answer(f, f"offsets of {tp.topic}-{tp.partition}").offset
+            for tp, f in futures.items()
+        }
+
+    def create(self, name: str, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
+        """Creates the topic; one that exists already is left as it is."""
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(settings))
+        futures = self._client.create_topics([topic], operation_timeout=ANSWER_SECONDS)
+        self._answer(futures[name], f"create topic {name}", fine=(KafkaError.TOPIC_ALREADY_EXISTS,))
+
+    def grow(self, name: str, partitions: int) -> None:
+        futures = self._client.create_partitions([NewPartitions(name, partitions)], operation_timeout=ANSWER_SECONDS)
+        self._answer(futures[name], f"grow topic {name} to {partitions} partitions")
+
+    def change(self, name: str, settings: Mapping[str, str | None]) -> None:
+        """Sets what has a value and takes back what is None."""
+        entries = [
+            ConfigEntry(
+                key,
+                value or "",
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        futures = self._client.incremental_alter_configs([resource], request_timeout=ANSWER_SECONDS)
+        self._answer(futures[resource], f"change settings of {name}")
+
+    def delete(self, name: str) -> None:
+        futures = self._client.delete_topics([name], operation_timeout=ANSWER_SECONDS)
+        self._answer(futures[name], f"delete topic {name}", fine=(KafkaError.UNKNOWN_TOPIC_OR_PART,))
+
+    def _answer(self, future: Future[Any], what: str, *, absent: bool = False, fine: tuple[int, ...] = ()) -> Any:
+        """The future's result. `absent`: None for a topic that is not there; `fine`: errors that change nothing."""
+        try:
+            return future.result(timeout=ANSWER_SECONDS + 5)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in fine or (absent and code == KafkaError.UNKNOWN_TOPIC_OR_PART):
+                return None
+            raise explained(error, f"{self.where}: {what}") from None
+        except TimeoutError:
+            raise Unavailable(f"{self.where}: {what}: no answer in {ANSWER_SECONDS:.0f} s") from None
+        except ValueError as error:
+            raise Unavailable(f"{self.where}: {what}: {error}") from None
+
+
+def eventually(ask: Callable[[], Result | None], seconds: float, what: str) -> Result:
+    """The first answer that is not None; brokers learn of a new topic a moment after it was made."""
+    limit = time.monotonic() + seconds
+    while True:
+        answer = ask()
+        if answer is not None:
+            return answer
+        if time.monotonic() > limit:
+            raise Unavailable(f"{what}: not there after {seconds:.0f} s")
+        time.sleep(0.05)

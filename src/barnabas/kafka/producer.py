@@ -1,0 +1,124 @@
+"""Producers: a plain one that appends to a ledger, and one that writes in transactions.
+
+librdkafka speaks the transaction protocol without KIP-890: an EndTxn that a network held back could end a later
+transaction of the same producer epoch. So a producer is used again only after a commit that succeeded at the
+first call, faster than the socket's time limit, with no connection broken meanwhile; its successor's
+`init` makes a new epoch, in which a late EndTxn means nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from barnabas.errors import Unavailable
+from barnabas.kafka.errors import explained
+from barnabas.model import Connection, Properties
+
+SOCKET_SECONDS = 20
+MESSAGE_SECONDS = 60
+TRANSACTION_SECONDS = 120
+
+THROUGHPUT: Properties = {
+    "linger.ms": 100,  # a commit flushes at once, whatever the linger
+    "batch.size": 1_000_000,
+    "batch.num.messages": 100_000,
+    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.kbytes": 128 * 1024,
+    "message.max.bytes": 1_000_000_000,  # the broker's limit counts, not librdkafka's
+}
+DURABILITY: Properties = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "socket.timeout.ms": SOCKET_SECONDS * 1000,
+    "message.timeout.ms": MESSAGE_SECONDS * 1000,
+}
+
+
+def append(connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]]) -> list[int]:
+    """Appends to partition 0, idempotent and acknowledged by all; the offsets."""
+    where = f'cluster "{connection.cluster}": append to {topic}'
+    producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0})
+    outcomes: list[tuple[KafkaError | None, int]] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcomes.append((error, message.offset() or 0))
+
+    for key, value in records:
+        producer.produce(topic, value, key, 0, on_delivery=delivered)
+    if producer.flush(MESSAGE_SECONDS + 5) or len(outcomes) < len(records):
+        raise Unavailable(f"{where}: not acknowledged in {MESSAGE_SECONDS} s")
+    for error, _ in outcomes:
+        if error is not None:
+            raise explained(error, where)
+    return [offset for _, offset in outcomes]
+
+
+class TransactionalProducer:
+    """One transactional id: init once, then begin, produce, commit as often as commits stay clean."""
+
+    def __init__(self, connection: Connection, transactional_id: str, extra: Properties | None = None) -> None:
+        self.where = f'cluster "{connection.cluster}": writer {transactional_id}'
+        self.clean = True
+        self._connection_errors = 0
+        settings: dict[str, Any] = {**THROUGHPUT, **connection.properties, **(extra or {}), **DURABILITY}
+        settings |= {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
+            "error_cb": self._on_error,
+        }
+        self._producer = Producer(settings)
+        self.produce = self._producer.produce
+        self.poll = self._producer.poll
+
+    def init(self, seconds: float = MESSAGE_SECONDS) -> None:
+        """Aborts what this id left open, and fences whoever used it before."""
+        self._call(self._producer.init_transactions, "init transactions", seconds)
+
+    def begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            self.clean = False
+            raise explained(error, f"{self.where}: begin transaction") from None
+
+    def commit(self) -> None:
+        """Commits. After any error the outcome is unknown to us: only the ledger tells."""
+        broken_before = self._connection_errors
+        self._call(self._flush, "flush", MESSAGE_SECONDS + 5)
+        started = time.monotonic()
+        self._call(self._producer.commit_transaction, "commit", SOCKET_SECONDS * 2)
+        self._producer.poll(0)
+        slow = time.monotonic() - started > SOCKET_SECONDS / 2
+        if slow or self._connection_errors != broken_before:
+            self.clean = False
+
+    def abort(self) -> None:
+        """Gives the transaction up and this producer with it."""
+        self.clean = False
+        self._call(self._producer.abort_transaction, "abort", SOCKET_SECONDS)
+
+    def _flush(self, timeout: float) -> None:
+        """Waits until every record is acknowledged; what failed, the commit itself will tell."""
+        if self._producer.flush(timeout):
+            raise Unavailable(f"{self.where}: records were not acknowledged in {timeout:.0f} s")
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._connection_errors += 1
+
+    def _call(self, function: Callable[[float], None], what: str, seconds: float) -> None:
+        """Order of librdkafka's errors: must abort → may be called again → final."""
+        limit = time.monotonic() + seconds
+        while True:
+            try:
+                return function(max(1.0, limit - time.monotonic()))
+            except KafkaException as error:
+                self.clean = False
+                cause = error.args[0]
+                again = cause.retriable() and not cause.txn_requires_abort() and not cause.fatal()
+                if not again or time.monotonic() > limit:
+                    raise explained(error, f"{self.where}: {what}") from None
+                time.sleep(0.05)

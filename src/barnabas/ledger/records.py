@@ -1,0 +1,152 @@
+"""What stands in a ledger: JSON keys and values a person can read with any Kafka console.
+
+    {"kind":"epoch"}                                       who runs the mirror; its offset is the epoch's number
+    {"kind":"writer","id":…,"epoch":…}                     a transactional id that may write in that epoch
+    {"kind":"position","topic":…,"partition":…}            the next offset to copy, written with the records (A)
+    {"kind":"advance","topic":…,"partition":…}             the same past records that no reader will ever see
+    {"kind":"loss","topic":…,"partition":…,"first":…}      source records that were gone before they were copied
+
+Positions and advances have keys of their own because compaction keeps the last record of a key: an advance,
+written by the driver beside running tasks, may be older news than a position and must never replace it (E).
+The position of a partition is the larger of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.errors import Refused
+from barnabas.model import Loss, Partition, Position, Range
+
+VERSION = 1
+
+
+def encoded(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
+
+
+def epoch_key() -> bytes:
+    return encoded({"kind": "epoch"})
+
+
+def epoch_value(run: str, source_id: str) -> bytes:
+    return encoded({"version": VERSION, "run": run, "source_cluster": source_id, "at": now()})
+
+
+def writer_key(transactional_id: str, epoch: int) -> bytes:
+    """Holds the epoch too: a late tombstone of an old epoch must never hide a new registration."""
+    return encoded({"kind": "writer", "id": transactional_id, "epoch": epoch})
+
+
+def writer_value(run: str) -> bytes:
+    return encoded({"version": VERSION, "run": run, "at": now()})
+
+
+def position_key(partition: Partition, kind: str = "position") -> bytes:
+    return encoded({"kind": kind, "topic": partition.topic, "partition": partition.number})
+
+
+def position_value(position: Position, by: str | None = None) -> bytes:
+    """`by` is set when a person moved the position by hand."""
+    fields = {
+        "version": VERSION,
+        "next": position.next,
+        "topic_id": position.topic_id,
+        "epoch": position.epoch,
+        "at": position.at or now(),
+    }
+    return encoded(fields | ({"by": by} if by else {}))
+
+
+def loss_key(loss: Loss) -> bytes:
+    place = {"topic": loss.partition.topic, "partition": loss.partition.number, "first": loss.range.first}
+    return encoded({"kind": "loss", **place})
+
+
+def loss_value(loss: Loss) -> bytes:
+    return encoded({"version": VERSION, "next": loss.range.next, "reason": loss.reason, "at": loss.at or now()})
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+@dataclass
+class LedgerState:
+    """The ledger folded from its first record to its last."""
+
+    topic: str
+    epoch: int = -1
+    epoch_run: str = ""
+    source_cluster: str = ""
+    writers: dict[tuple[str, int], str] = field(default_factory=dict)
+    _positions: dict[Partition, Position] = field(default_factory=dict)
+    _advances: dict[Partition, Position] = field(default_factory=dict)
+    losses: dict[tuple[Partition, int], Loss] = field(default_factory=dict)
+
+    def add(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        """Folds one record in; Refused when somebody else wrote it or a newer Barnabas did."""
+        name = self._parsed(key, offset)
+        body = self._parsed(value, offset) if value is not None else None
+        if body is not None and body.get("version", VERSION + 1) > VERSION:
+            raise Refused(
+                f"ledger {self.topic}: offset {offset} has version {body.get('version')} and this Barnabas reads "
+                f"up to {VERSION}: it was written by a newer one; upgrade this one"
+            )
+        try:
+            self._fold(name, body, offset)
+        except (KeyError, TypeError) as missing:
+            raise self._foreign(offset, f"lacks {missing}") from None
+
+    def _fold(self, name: dict[str, Any], body: dict[str, Any] | None, offset: int) -> None:
+        kind = name["kind"]
+        if kind == "epoch" and body is not None:
+            self.epoch, self.epoch_run = offset, body["run"]
+            self.source_cluster = body["source_cluster"]
+        elif kind == "writer":
+            _put(self.writers, (name["id"], name["epoch"]), body and body["run"])
+        elif kind in ("position", "advance"):
+            partition = Partition(name["topic"], name["partition"])
+            positions = self._positions if kind == "position" else self._advances
+            _put(positions, partition, body and Position(body["next"], body["topic_id"], body["epoch"], body["at"]))
+        elif kind == "loss":
+            partition = Partition(name["topic"], name["partition"])
+            loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
+            _put(self.losses, (partition, name["first"]), loss)
+        else:
+            raise self._foreign(offset, f"has the unknown kind {kind!r}")
+
+    def positions(self) -> dict[Partition, Position]:
+        """For each partition the position, or the advance past it."""
+        result = dict(self._positions)
+        for partition, advance in self._advances.items():
+            own = result.get(partition)
+            if own is None or (advance.topic_id == own.topic_id and advance.next > own.next):
+                result[partition] = advance
+        return result
+
+    def _parsed(self, data: bytes | None, offset: int) -> dict[str, Any]:
+        try:
+            parsed = json.loads(data or b"")
+        except ValueError:
+            raise self._foreign(offset, "is not JSON") from None
+        if not isinstance(parsed, dict):
+            raise self._foreign(offset, "is not a JSON object")
+        return parsed
+
+    def _foreign(self, offset: int, what: str) -> Refused:
+        return Refused(
+            f"ledger {self.topic}: offset {offset} {what}; somebody else writes to this topic: "
+            f"stop them, or give the mirror another name and set its positions by hand"
+        )
+
+
+def _put(table: dict[Any, Any], key: Any, value: Any) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

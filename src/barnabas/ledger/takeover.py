@@ -1,0 +1,68 @@
+"""Taking over a mirror: fence first, then read. The steps are those of DESIGN.md and their order is the point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from barnabas.kafka.admin import Admin
+from barnabas.kafka.producer import TransactionalProducer, append
+from barnabas.ledger import records
+from barnabas.ledger.records import LedgerState
+from barnabas.ledger.topic import LedgerReader, ledger_partition
+from barnabas.model import Connection
+
+FENCING_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One run's right to write, and the ledger as it was when it began."""
+
+    number: int
+    run: str
+    state: LedgerState
+
+
+def read_state(connection: Connection, topic: str, until: int, *, committed: bool) -> LedgerState:
+    """The ledger's records in [0, until), folded."""
+    state = LedgerState(topic)
+    reader = LedgerReader(connection, topic, committed=committed)
+    try:
+        for message in reader.read(0, until):
+            state.add(message.offset() or 0, message.key(), message.value())
+    finally:
+        reader.close()
+    return state
+
+
+def take_over(connection: Connection, admin: Admin, topic: str, *, run: str, source_id: str) -> Epoch:
+    """Ends every earlier run of the mirror and returns the positions it left."""
+    # 1. our epoch is the offset of our epoch record
+    (number,) = append(connection, topic, [(records.epoch_key(), records.epoch_value(run, source_id))])
+    # 2. whoever registered before it may still write
+    writers = read_state(connection, topic, number, committed=False).writers
+    # 3. fence them all (B)
+    fence(connection, topic, writers)
+    # 4. only now are the positions final, up to the mark as it is now (C)
+    mark = admin.high_watermark(ledger_partition(topic))
+    return Epoch(number, run, read_state(connection, topic, mark, committed=True))
+
+
+def fence(connection: Connection, topic: str, writers: Iterable[tuple[str, int]]) -> None:
+    """Aborts what the writers left open, fences them, then strikes their registrations out."""
+    wanted = list(writers)
+    if not wanted:
+        return
+    ids = sorted({transactional_id for transactional_id, _ in wanted})
+    with ThreadPoolExecutor(min(FENCING_THREADS, len(ids))) as pool:
+        list(pool.map(lambda i: TransactionalProducer(connection, i).init(), ids))
+    append(connection, topic, [(records.writer_key(i, epoch), None) for i, epoch in wanted])
+
+
+def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch) -> None:
+    """At a clean stop: leaves no open transaction behind, unless a newer run has seen to that already."""
+    state = read_state(connection, topic, admin.high_watermark(ledger_partition(topic)), committed=False)
+    if state.epoch == epoch.number:
+        fence(connection, topic, state.writers)

@@ -1,0 +1,106 @@
+"""The words of Barnabas as values: what a mirror is made of once it runs. No Spark, no configuration, no clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Properties = Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How librdkafka reaches one cluster. Its text is the cluster's name: properties hold secrets."""
+
+    cluster: str
+    bootstrap: str
+    properties: Properties = field(repr=False)
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """One partition of a source topic."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One source topic and the destination topic it becomes.
+
+    `number` stands for the route in Spark's rows: eight bytes a record instead of a name.
+    """
+
+    number: int
+    source: str
+    topic_id: str
+    destination: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """The next source offset to copy, and which topic of that name it belongs to."""
+
+    next: int
+    topic_id: str
+    epoch: int = -1
+    at: int = 0  # milliseconds when it was written
+
+
+@dataclass(frozen=True)
+class Range:
+    """Half-open [first, next) of source offsets."""
+
+    first: int
+    next: int
+
+    def __len__(self) -> int:
+        return max(0, self.next - self.first)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What one task proved it wrote of one source partition."""
+
+    route: int
+    partition: int
+    first: int
+    next: int
+    records: int
+    bytes: int
+    destination_first: int
+    destination_last: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Source records that are gone before they were copied."""
+
+    partition: Partition
+    range: Range
+    reason: str
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """A topic as a cluster describes it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """The first offset a log still has, and the one past its last stable record."""
+
+    first: int
+    end: int

@@ -1,0 +1,48 @@
+"""Which topics a mirror takes and what they become: pure functions of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from barnabas.config.mirror import LEGAL_NAME, LONGEST_TOPIC, Mirror, Replacement
+from barnabas.errors import ConfigError
+
+INTERNAL = re.compile(r"__.*|_barnabas[.].*|.*[.]quarantine|_schemas.*|_confluent.*|connect-(configs|offsets|status)")
+
+
+def selected(mirror: Mirror, names: Iterable[str]) -> list[str]:
+    """The topics of a cluster that the mirror takes; by regular expression never an internal one."""
+    choice = mirror.select
+    by_name = set(choice.names)
+    patterns = [re.compile(p) for p in choice.match]
+    excepted = [re.compile(p) for p in choice.but]
+    return sorted(
+        name
+        for name in set(names)
+        if name in by_name
+        or (
+            any(p.fullmatch(name) for p in patterns)
+            and not INTERNAL.fullmatch(name)
+            and not any(p.fullmatch(name) for p in excepted)
+        )
+    )
+
+
+def destination_name(mirror: Mirror, topic: str) -> str:
+    """What a source topic is called at the destination; ConfigError when no topic can be called so."""
+    if isinstance(mirror.to, Replacement):
+        name = re.sub(mirror.to.replace, mirror.to.by, topic)
+    else:
+        values = {"topic": topic, "source": mirror.source, "destination": mirror.destination}
+        name = re.sub(r"\{(\w+)\}", lambda found: values[found.group(1)], mirror.to)
+    where = f'mirror "{mirror.name}": {topic} would become {name!r}'
+    if not name or name in (".", "..") or not LEGAL_NAME.fullmatch(name):
+        raise ConfigError(
+            f"{where}; a topic's name has letters, digits, dots, dashes and underscores only: change `to`"
+        )
+    if len(name) > LONGEST_TOPIC:
+        raise ConfigError(f"{where}, {len(name)} characters long; Kafka allows {LONGEST_TOPIC}: change `to`")
+    if INTERNAL.fullmatch(name):
+        raise ConfigError(f"{where}, a name kept for internal topics: change `to`")
+    return name

@@ -1,0 +1,235 @@
+"""Pure: a mirror's rules + descriptions of both clusters + its ledger → what a run will create and copy."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.config.mirror import Mirror
+from barnabas.errors import Lost, Refused
+from barnabas.ledger.records import LedgerState
+from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
+from barnabas.naming import destination_name
+
+COPIED_SETTINGS = (
+    "cleanup.policy",
+    "compression.type",
+    "delete.retention.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.ms",
+)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What both clusters and the ledger said, for one mirror."""
+
+    source_id: str
+    source: Mapping[str, TopicDescription]
+    offsets: Mapping[Partition, Offsets]
+    starts: Mapping[Partition, int]  # where partitions without a position begin
+    destination: Mapping[str, TopicDescription]
+    ledger: LedgerState | None
+
+
+@dataclass(frozen=True)
+class Creation:
+    topic: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Growth:
+    topic: str
+    partitions: int
+    to: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What is to be copied of one partition: from its position to the end as it is now."""
+
+    position: Position
+    end: int
+    known: bool  # the position comes from the ledger
+
+    @property
+    def records(self) -> int:
+        return max(0, self.end - self.position.next)
+
+
+@dataclass(frozen=True)
+class Plan:
+    mirror: str
+    source_id: str
+    routes: tuple[Route, ...]
+    creations: tuple[Creation, ...]
+    growths: tuple[Growth, ...]
+    stretches: Mapping[Partition, Stretch]
+    losses: tuple[Loss, ...] = ()
+    absent: tuple[str, ...] = field(default=())
+
+    @property
+    def records(self) -> int:
+        """At most: offsets of aborted or compacted records count too."""
+        return sum(stretch.records for stretch in self.stretches.values())
+
+
+def planned(mirror: Mirror, survey: Survey) -> Plan:
+    """The plan; Refused or Lost when a run may not start like this."""
+    _refuse_other_source(mirror, survey)
+    routes = tuple(_route(mirror, topic) for topic in survey.source.values())
+    _refuse_ambiguous(mirror, routes)
+    known = survey.ledger.positions() if survey.ledger else {}
+    creations, growths = _preparations(mirror, routes, survey, known)
+    stretches: dict[Partition, Stretch] = {}
+    losses: list[Loss] = []
+    for route in routes:
+        for number in range(route.partitions):
+            partition = Partition(route.source, number)
+            stretches[partition], loss = _stretch(mirror, route, partition, survey, known.get(partition))
+            losses += [loss] if loss else []
+    return Plan(
+        mirror=mirror.name,
+        source_id=survey.source_id,
+        routes=routes,
+        creations=creations,
+        growths=growths,
+        stretches=stretches,
+        losses=tuple(losses),
+        absent=tuple(name for name in mirror.select.names if name not in survey.source),
+    )
+
+
+def _route(mirror: Mirror, topic: TopicDescription) -> Route:
+    return Route(
+        number=route_number(topic.name),
+        source=topic.name,
+        topic_id=topic.topic_id,
+        destination=destination_name(mirror, topic.name),
+        partitions=topic.partitions,
+    )
+
+
+def route_number(topic: str) -> int:
+    """The same number that Spark SQL's crc32 gives: eight bytes a record, and no look-up in the data path."""
+    return zlib.crc32(topic.encode())
+
+
+def _refuse_other_source(mirror: Mirror, survey: Survey) -> None:
+    before = survey.ledger.source_cluster if survey.ledger else ""
+    if before and before != survey.source_id:
+        raise Refused(
+            f'mirror "{mirror.name}": ledger {mirror.ledger_topic} belongs to source cluster {before} and "'
+            f'{mirror.source}" is {survey.source_id}; its offsets mean nothing there: give the mirror another name'
+        )
+
+
+def _refuse_ambiguous(mirror: Mirror, routes: tuple[Route, ...]) -> None:
+    by_number: dict[int, str] = {}
+    by_destination: dict[str, str] = {}
+    for route in routes:
+        twin = by_number.setdefault(route.number, route.source)
+        if twin != route.source:
+            raise Refused(
+                f'mirror "{mirror.name}": {twin} and {route.source} have the same route number {route.number}; '
+                f"move one of them to a mirror of its own"
+            )
+        other = by_destination.setdefault(route.destination, route.source)
+        if other != route.source and not mirror.merge:
+            raise Refused(
+                f'mirror "{mirror.name}": {other} and {route.source} both become {route.destination}; '
+                f"say `merge: true` if that is wanted"
+            )
+        if mirror.source == mirror.destination and route.source == route.destination:
+            raise Refused(f'mirror "{mirror.name}": {route.source} would be copied onto itself: change `to`')
+
+
+def _preparations(
+    mirror: Mirror, routes: tuple[Route, ...], survey: Survey, known: Mapping[Partition, Position]
+) -> tuple[tuple[Creation, ...], tuple[Growth, ...]]:
+    creations: dict[str, Creation] = {}
+    growths: dict[str, Growth] = {}
+    for route in routes:
+        there = survey.destination.get(route.destination)
+        if there is None:
+            made = _creation(mirror, route, survey.source[route.source])
+            twin = creations.get(made.topic)
+            if twin is None or twin.partitions < made.partitions:
+                creations[made.topic] = made
+        elif there.partitions < route.partitions and mirror.partitioning == "keep":
+            grown = _growth(mirror, route, there, began=Partition(route.source, 0) in known)
+            twin_growth = growths.get(grown.topic)
+            if twin_growth is None or twin_growth.to < grown.to:
+                growths[grown.topic] = grown
+    return tuple(creations.values()), tuple(growths.values())
+
+
+def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creation:
+    if not mirror.topics.create:
+        raise Refused(
+            f'mirror "{mirror.name}": destination "{mirror.destination}" has no topic {route.destination} and '
+            f"`topics.create` is false: create it with at least {route.partitions} partitions"
+        )
+    partitions = mirror.topics.partitions.of(source.partitions)
+    if partitions < source.partitions and mirror.partitioning == "keep":
+        raise Refused(
+            f'mirror "{mirror.name}": {route.destination} would get {partitions} partitions and {route.source} has '
+            f"{source.partitions}; set `partitioning: key` if records may move between partitions"
+        )
+    settings = {key: value for key, value in source.settings.items() if key in COPIED_SETTINGS}
+    settings |= {key: _text(value) for key, value in mirror.topics.settings.items()}
+    return Creation(route.destination, partitions, mirror.topics.replication.of(source.replication), settings)
+
+
+def _growth(mirror: Mirror, route: Route, there: TopicDescription, *, began: bool) -> Growth:
+    """The source grew after we began: the destination follows. One that was smaller before is not ours to grow."""
+    if mirror.topics.create and began:
+        return Growth(there.name, there.partitions, route.partitions)
+    raise Refused(
+        f'mirror "{mirror.name}": {there.name} at "{mirror.destination}" has {there.partitions} partitions and '
+        f"{route.source} has {route.partitions}; add partitions, or set `partitioning: key` to spread by key"
+    )
+
+
+def _stretch(
+    mirror: Mirror, route: Route, partition: Partition, survey: Survey, known: Position | None
+) -> tuple[Stretch, Loss | None]:
+    log = survey.offsets[partition]
+    if known is None:
+        return Stretch(Position(survey.starts[partition], route.topic_id), log.end, known=False), None
+    if known.topic_id != route.topic_id:
+        reason = f"topic {partition.topic} was deleted and made anew; what it held past our position is gone"
+        loss = Loss(partition, Range(known.next, known.next), reason)
+        restart = survey.starts[partition] if mirror.on_loss == "restart" else log.first
+    elif known.next < log.first:
+        loss = Loss(partition, Range(known.next, log.first), "retention deleted it before it was copied")
+        restart = max(survey.starts[partition], log.first) if mirror.on_loss == "restart" else log.first
+    elif known.next > log.end:
+        reason = f"the log ends at {log.end}, before our position {known.next}: it was cut off"
+        loss = Loss(partition, Range(known.next, known.next), reason)
+        restart = log.end
+    else:
+        return Stretch(known, log.end, known=True), None
+    if mirror.on_loss == "stop":
+        raise Lost(
+            f'mirror "{mirror.name}": {partition} position {known.next}, log [{log.first}, {log.end}): {loss.reason}; '
+            f"set `on_loss: record` to note it and go on, or `restart` to begin as `start` says"
+        )
+    return Stretch(Position(restart, route.topic_id), log.end, known=False), loss
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

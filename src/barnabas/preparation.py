@@ -1,0 +1,126 @@
+"""Before a query starts: topics and ledger made ready, the mirror taken over, its first positions written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from barnabas.errors import Refused
+from barnabas.kafka.admin import eventually
+from barnabas.ledger import records, topic
+from barnabas.ledger.takeover import Epoch, take_over
+from barnabas.model import Partition, Position
+from barnabas.plan import Plan, Survey, planned
+from barnabas.survey import Surveyor
+from barnabas.worker.task import WriteTask
+from barnabas.worker.writer import dropped, writer
+
+KEY_PARTITIONER = {"partitioner": "murmur2_random"}  # the Java client's choice for records with a key
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A mirror that may be copied now."""
+
+    plan: Plan
+    epoch: Epoch
+    task: WriteTask
+    ledger_id: str
+
+
+def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | None) -> Prepared:
+    """Makes ready what the plan asks for and takes the mirror over. `ledger_id`: the ledger this process knows."""
+    mirror = surveyor.mirror
+    plan = planned(mirror, survey)
+    ledger_now = _ledger(surveyor, ledger_id)
+    _make_topics(surveyor, plan)
+    epoch = take_over(
+        surveyor.to_destination, surveyor.destination, mirror.ledger_topic, run=run, source_id=plan.source_id
+    )
+    # positions count only as they are after fencing (C)
+    plan = planned(mirror, replace(survey, ledger=epoch.state))
+    task = WriteTask(
+        mirror=mirror.name,
+        ledger=mirror.ledger_topic,
+        epoch=epoch.number,
+        run=run,
+        destination=surveyor.to_destination,
+        routes={route.number: route for route in plan.routes},
+        producer={**mirror.producer, **(KEY_PARTITIONER if mirror.partitioning == "key" else {})},
+        partitioning=mirror.partitioning,
+        zero_timestamps=mirror.zero_timestamps,
+    )
+    _note_beginnings(task, plan)
+    return Prepared(plan, epoch, task, ledger_now)
+
+
+def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
+    mirror, admin = surveyor.mirror, surveyor.destination
+    if known_id is not None:
+        there = admin.topics([mirror.ledger_topic]).get(mirror.ledger_topic)
+        if there is None or there.topic_id != known_id:
+            raise Refused(
+                f'{admin.where}: ledger {mirror.ledger_topic} was deleted while mirror "{mirror.name}" ran; going on '
+                f"would copy everything again: set positions by hand, or start again to begin as `start` says"
+            )
+    replication = mirror.ledger.replication or min(3, admin.broker_count())
+    return topic.prepared(admin, mirror.ledger_topic, replication).topic_id
+
+
+def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
+    admin = surveyor.destination
+    for creation in plan.creations:
+        admin.create(creation.topic, creation.partitions, creation.replication, creation.settings)
+    for growth in plan.growths:
+        admin.grow(growth.topic, growth.to)
+    wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
+
+    def ready() -> bool | None:
+        there = admin.topics(wanted)
+        return all(name in there and there[name].partitions >= count for name, count in wanted.items()) or None
+
+    if wanted:
+        eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
+
+
+def _note_beginnings(task: WriteTask, plan: Plan) -> None:
+    """Writes where partitions without a position begin: one that starts at the end and dies must not jump again."""
+    fresh = {p: s.position for p, s in plan.stretches.items() if not s.known}
+    lines: list[tuple[bytes, bytes | None]] = [
+        (records.loss_key(loss), records.loss_value(loss)) for loss in plan.losses
+    ]
+    for partition, position in fresh.items():
+        lines.append((records.position_key(partition), records.position_value(replace(position, epoch=task.epoch))))
+        lines.append((records.position_key(partition, "advance"), None))
+    write_to_ledger(task, lines)
+
+
+def advance(task: WriteTask, plan: Plan, positions: dict[Partition, int]) -> None:
+    """Moves positions past aborted, compacted or filtered records at the end of a range, which no task ever sees."""
+    ids = {route.source: route.topic_id for route in plan.routes}
+    write_to_ledger(
+        task,
+        [
+            (
+                records.position_key(partition, "advance"),
+                records.position_value(Position(to, ids[partition.topic], task.epoch)),
+            )
+            for partition, to in positions.items()
+        ],
+    )
+
+
+def write_to_ledger(task: WriteTask, lines: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """One transaction of the driver's own writer, fenced like any other (B)."""
+    wanted = list(lines)
+    if not wanted:
+        return
+    producer = writer(task)
+    try:
+        producer.begin()
+        for key, value in wanted:
+            producer.produce(task.ledger, value, key, 0)
+        producer.commit()
+    except BaseException:
+        dropped(task)
+        raise

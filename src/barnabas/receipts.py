@@ -1,0 +1,78 @@
+"""Receipts on their way back: from the query's progress to the mirror's board."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from barnabas.board import MirrorBoard
+from barnabas.model import Partition, Receipt
+
+METRIC = "receipts"
+FIELDS = ("route", "partition", "first", "next", "records", "bytes", "destination_first", "destination_last")
+
+
+def observed(receipts: DataFrame) -> DataFrame:
+    """The same rows, their values told to the driver when the micro-batch ends."""
+    return receipts.observe(METRIC, F.collect_list(F.struct(*FIELDS)).alias("all"))
+
+
+class ReceiptListener(StreamingQueryListener):
+    """Hands each query's progress to its mirror's board, in the order of its micro-batches."""
+
+    def __init__(self) -> None:
+        self._boards: dict[str, MirrorBoard] = {}
+        self._ended: dict[str, threading.Event] = {}
+
+    def follow(self, query_name: str, board: MirrorBoard) -> None:
+        self._boards[query_name] = board
+        self._ended[query_name] = threading.Event()
+
+    def wait_ended(self, query_name: str, seconds: float) -> bool:
+        """True when the query's last progress has arrived."""
+        return self._ended[query_name].wait(seconds)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        self._names = {**getattr(self, "_names", {}), str(event.runId): event.name}
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        progress = event.progress
+        board = self._boards.get(progress.name or "")
+        if board is None or not progress.sources:
+            return
+        source = progress.sources[0]
+        row = progress.observedMetrics.get(METRIC)
+        receipts = [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else []
+        board.batch(
+            receipts,
+            ends=_offsets(source.endOffset),
+            latest=_offsets(source.latestOffset),
+            read=progress.numInputRows,
+            millis=progress.batchDuration,
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        name = getattr(self, "_names", {}).get(str(event.runId))
+        if name in self._ended:
+            self._ended[name].set()
+
+
+def _offsets(text: str | None) -> dict[Partition, int]:
+    if not text:
+        return {}
+    tree: Mapping[str, Mapping[str, int]] = json.loads(text)
+    return {Partition(topic, int(n)): at for topic, partitions in tree.items() for n, at in partitions.items()}

@@ -1,0 +1,223 @@
+"""Runs mirrors: survey, plan, take over, stream, watch, and again under a new epoch when something broke.
+
+The only place that retries, and the only one that says writeStream.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas import failures, source, transform
+from barnabas.board import MirrorBoard
+from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.kafka.settings import java_properties
+from barnabas.ledger.takeover import release
+from barnabas.patience import Patience
+from barnabas.preparation import Prepared, advance, prepare
+from barnabas.receipts import ReceiptListener, observed
+from barnabas.survey import Surveyor
+from barnabas.watch import Watch
+from barnabas.worker.write import RECEIPT_SCHEMA, write
+
+LOOK_SECONDS = 0.2
+
+log = logging.getLogger(__name__)
+
+
+def run_name() -> str:
+    """Who we are, for the ledger and for the one who is told to stop because of us."""
+    return f"{platform.node()} pid {os.getpid()} since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"
+
+
+class Replicator:
+    """All mirrors of a run, each in a thread of its own: one that is refused leaves the others alone."""
+
+    def __init__(self, spark: SparkSession, configuration: Configuration, *, until_caught_up: bool) -> None:
+        self.stop = threading.Event()
+        self.boards: dict[str, MirrorBoard] = {}
+        self._spark = spark
+        self._configuration = configuration
+        self._until_caught_up = until_caught_up
+        self._listener = ReceiptListener()
+        spark.streams.addListener(self._listener)
+        self._threads: list[threading.Thread] = []
+
+    def start(self, mirrors: Sequence[Mirror]) -> None:
+        run = run_name()
+        for mirror in mirrors:
+            board = self.boards[mirror.name] = MirrorBoard(mirror.name)
+            replication = Replication(
+                self._spark,
+                self._configuration,
+                mirror,
+                board=board,
+                listener=self._listener,
+                stop=self.stop,
+                until_caught_up=self._until_caught_up,
+                run=run,
+            )
+            thread = threading.Thread(target=replication.run, name=f"mirror-{mirror.name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def running(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def wait(self, seconds: float) -> None:
+        limit = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, limit - time.monotonic()))
+
+
+class Replication:
+    """One mirror from its first survey to its end."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        configuration: Configuration,
+        mirror: Mirror,
+        *,
+        board: MirrorBoard,
+        listener: ReceiptListener,
+        stop: threading.Event,
+        until_caught_up: bool,
+        run: str,
+    ) -> None:
+        self.spark = spark
+        self.configuration = configuration
+        self.mirror = mirror
+        self.board = board
+        self.listener = listener
+        self.stop = stop
+        self.until_caught_up = until_caught_up
+        self.run_name = run
+        self.where = f'mirror "{mirror.name}"'
+        self._ledger_id: str | None = None
+        self._topics_seen: frozenset[str] | None = None
+        self._last_epoch: int | None = None
+        self._queries = 0
+
+    def run(self) -> None:
+        """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
+        patience = Patience(gives_up=self.until_caught_up)
+        while not self.stop.is_set():
+            before = self.board.records
+            try:
+                if self._copy_for_an_epoch():
+                    break
+            except Exception as error:  # noqa: BLE001 - named below, by the table of failures
+                failure = _named(error, self.where)
+                if self.stop.is_set():
+                    break
+                pause = patience.after(failure, copied=self.board.records > before)
+                if pause is None:
+                    self.board.change("refused", failure)
+                    return
+                self.board.change("waiting", failure)
+                self.stop.wait(pause)
+        self.board.change("stopped" if self.stop.is_set() else "done")
+
+    def _copy_for_an_epoch(self) -> bool:
+        """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
+        surveyor = Surveyor(self.configuration, self.mirror)
+        if self._last_epoch is not None:
+            surveyor.refuse_newer_epoch(self._last_epoch)
+        survey = surveyor.survey(self._topics_seen)
+        if not survey.source:
+            return self._no_topic()
+        prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id)
+        self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
+        self._topics_seen = self._topics_seen or frozenset(survey.source)
+        self.board.begin(prepared.plan, prepared.epoch.number)
+        watch = Watch(surveyor, prepared)
+        try:
+            return self._stream(prepared, watch)
+        finally:
+            watch.close()
+            release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, prepared.epoch)
+
+    def _no_topic(self) -> bool:
+        """No topic is there yet: wait for one, unless only what is there was asked for."""
+        what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
+        sentence = f'{self.where}: source "{self.mirror.source}" has no topic {what}'
+        if self.until_caught_up and self.mirror.select.names:
+            raise Refused(f"{sentence}: is the name right?")
+        if not self.until_caught_up:
+            self._topics_seen = self._topics_seen or frozenset()
+            self.board.change("waiting", Unavailable(f"{sentence} yet"))
+            self.stop.wait(Watch.TOPIC_SECONDS)
+        return self.until_caught_up
+
+    def _stream(self, prepared: Prepared, watch: Watch) -> bool:
+        """Starts the query and looks after it until it ends, is stopped, or the topics change."""
+        with tempfile.TemporaryDirectory(prefix="barnabas-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
+            self._queries += 1
+            name = f"{self.mirror.name}#{self._queries}"
+            self.listener.follow(name, self.board)
+            query = self._query(prepared, name, Path(checkpoint))
+            try:
+                return self._look_after(query, name, prepared, watch)
+            finally:
+                _stop(query)
+
+    def _look_after(self, query: StreamingQuery, name: str, prepared: Prepared, watch: Watch) -> bool:
+        while not self.stop.wait(LOOK_SECONDS):
+            if not query.isActive:
+                failed = query.exception()
+                if failed is not None:
+                    raise failures.explained(str(failed), self.where)
+                self.listener.wait_ended(name, 10)
+                advance(prepared.task, prepared.plan, self.board.behind_plan())
+                return self.until_caught_up
+            watch.refuse_newer_epoch()
+            if watch.topics_changed():
+                return False
+            stale = watch.stale(self.board.behind_plan())
+            if stale:
+                advance(prepared.task, prepared.plan, stale)
+                self.board.advanced(stale)
+        return True
+
+    def _query(self, prepared: Prepared, name: str, checkpoint: Path) -> StreamingQuery:
+        """The one streaming plan: source → transform → writer → receipts. Its checkpoint is thrown away."""
+        cluster = self.configuration.clusters[self.mirror.source]
+        records = source.records(
+            self.spark,
+            prepared.plan,
+            java_properties(cluster, self.mirror.consumer),
+            batch_records=self.mirror.batch.records,
+            lanes=self.mirror.batch.lanes or self.spark.sparkContext.defaultParallelism,
+        )
+        rows = transform.routed(transform.filtered(records, self.mirror.where))
+        receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
+        stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
+        if self.until_caught_up:
+            return stream.trigger(availableNow=True).start()
+        stream = stream.option("asyncProgressTrackingEnabled", "true")
+        return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
+
+
+def _named(error: Exception, where: str) -> BarnabasError:
+    return error if isinstance(error, BarnabasError) else failures.explained(f"{type(error).__name__}: {error}", where)
+
+
+def _stop(query: StreamingQuery) -> None:
+    """Stops the query; one that ended by itself, or whose Spark is gone, needs none."""
+    try:
+        query.stop()
+    except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
+        log.debug("stopping the query: %s", error)

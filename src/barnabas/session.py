@@ -1,0 +1,96 @@
+"""The only SparkSession."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from barnabas.config.load import SparkRules
+from barnabas.errors import Refused
+from barnabas.lab.jars import spark_jars
+
+SETTINGS = {
+    "spark.python.unix.domain.socket.enabled": "true",  # over TCP each batch stalls for 40 ms
+    "spark.buffer.size": str(1024 * 1024),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.streaming.pollingDelay": "10ms",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.task.maxFailures": "1",  # a retry is a new epoch (D)
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.stopTimeout": "5s",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.scheduler.mode": "FAIR",  # one busy mirror must not hold up the others
+    "spark.log.level": "OFF",
+}
+FIXED = (
+    "spark.task.maxFailures",
+    "spark.stage.maxConsecutiveAttempts",
+    "spark.speculation",
+    "spark.sql.session.timeZone",
+    "spark.jars",
+)
+
+
+@contextmanager
+def session(rules: SparkRules, mirrors: int = 1) -> Iterator[SparkSession]:
+    """A session whose every file lies in one directory that is gone at the end."""
+    for key in FIXED:
+        if key in rules.settings:
+            raise Refused(f"spark.settings.{key}: may not be set: a promise hangs on it")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this points
+    os.environ.pop("SPARK_HOME", None)  # the Spark that pip installed, not another on this machine
+    directory = Path(tempfile.mkdtemp(prefix="barnabas-spark-"))
+    os.environ["SPARK_CONF_DIR"] = str(_log_settings(directory))
+    try:
+        builder = SparkSession.builder.master(_master(rules.master, mirrors)).appName("barnabas")
+        jars = ",".join(str(jar) for jar in spark_jars())
+        settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
+        settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
+        settings |= {key: str(value) for key, value in rules.settings.items()}
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _master(master: str, mirrors: int) -> str:
+    """`local[*]` with at least two threads: a query that waits must not keep another from moving."""
+    if master != "local[*]":
+        return master
+    return f"local[{max(2, os.cpu_count() or 1)}]"
+
+
+def _log_settings(directory: Path) -> Path:
+    """Spark's log: errors only, on stderr. What matters comes back to us as exceptions."""
+    conf = directory / "conf"
+    conf.mkdir(parents=True)
+    (conf / "log4j2.properties").write_text(
+        "rootLogger.level = off\n"
+        "rootLogger.appenderRef.stderr.ref = stderr\n"
+        "appender.stderr.type = Console\n"
+        "appender.stderr.name = stderr\n"
+        "appender.stderr.target = SYSTEM_ERR\n"
+        "appender.stderr.layout.type = PatternLayout\n"
+        "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n",
+        encoding="utf-8",
+    )
+    return conf

@@ -1,0 +1,49 @@
+"""Plan + positions → a streaming DataFrame of source records. The only place that says readStream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from barnabas.plan import Plan
+
+OPTIONS = {
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": str(5 * 1024 * 1024),
+    "kafka.fetch.max.wait.ms": "20",
+    "kafka.allow.auto.create.topics": "false",
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+    "kafkaConsumer.pollTimeoutMs": "20000",
+    "fetchOffset.numRetries": "3",
+}
+
+
+def records(
+    spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, batch_records: int, lanes: int
+) -> DataFrame:
+    """Committed records of every partition of the plan, each from its position, spread over `lanes` tasks.
+
+    Partitions are assigned, not subscribed to: a new one would begin where Spark thinks best.
+    """
+    assigned: dict[str, list[int]] = {}
+    starting: dict[str, dict[str, int]] = {}
+    for partition, stretch in plan.stretches.items():
+        assigned.setdefault(partition.topic, []).append(partition.number)
+        starting.setdefault(partition.topic, {})[str(partition.number)] = stretch.position.next
+    reader = spark.readStream.format("kafka")
+    for key, value in properties.items():
+        reader = reader.option(f"kafka.{key}", value)
+    for key, value in OPTIONS.items():
+        if key.removeprefix("kafka.") not in properties:
+            reader = reader.option(key, value)
+    return (
+        reader.option("assign", json.dumps(assigned))
+        .option("startingOffsets", json.dumps(starting))
+        .option("maxOffsetsPerTrigger", batch_records)
+        .load()
+        .coalesce(lanes)
+    )

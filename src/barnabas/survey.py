@@ -1,0 +1,88 @@
+"""Asks both clusters and the ledger what a plan must know. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror
+from barnabas.errors import Fenced
+from barnabas.kafka.admin import Admin
+from barnabas.kafka.settings import connection
+from barnabas.ledger.records import LedgerState
+from barnabas.ledger.registration import newer_epoch
+from barnabas.ledger.takeover import read_state
+from barnabas.ledger.topic import ledger_partition
+from barnabas.model import Connection, Offsets, Partition, TopicDescription
+from barnabas.naming import destination_name, selected
+from barnabas.plan import Survey
+
+
+class Surveyor:
+    """The two clusters of one mirror, reached with the secrets as they are now."""
+
+    def __init__(self, configuration: Configuration, mirror: Mirror) -> None:
+        self.mirror = mirror
+        clusters = configuration.clusters
+        self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
+        self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
+        self.source = Admin(self.to_source)
+        self.destination = Admin(self.to_destination)
+
+    def survey(self, seen: frozenset[str] | None = None) -> Survey:
+        """`seen`: the topics that were there when this process began; a later one is copied from its first record."""
+        source = self.topics()
+        ledger = self.ledger()
+        partitions = [Partition(t.name, n) for t in source.values() for n in range(t.partitions)]
+        offsets = self.source.offsets(partitions)
+        return Survey(
+            source_id=self.source.cluster_id(),
+            source=source,
+            offsets=offsets,
+            starts=self._starts(offsets, ledger, seen),
+            destination=self.destination.topics(destination_name(self.mirror, name) for name in source),
+            ledger=ledger,
+        )
+
+    def topics(self) -> dict[str, TopicDescription]:
+        """The source topics the mirror takes, as they are now."""
+        by_name = not self.mirror.select.match
+        names = self.mirror.select.names if by_name else selected(self.mirror, self.source.topic_names())
+        return self.source.topics(names)
+
+    def refuse_newer_epoch(self, ours: int) -> None:
+        """Fenced when another run has begun an epoch after ours: taking the mirror back would be a quarrel."""
+        topic = self.mirror.ledger_topic
+        if topic in self.destination.topics([topic]):
+            mark = self.destination.high_watermark(ledger_partition(topic))
+            newer = newer_epoch(self.to_destination, topic, ours + 1, mark)
+            if newer:
+                raise Fenced(f'mirror "{self.mirror.name}": {newer}; this run stops')
+
+    def ledger(self) -> LedgerState | None:
+        """The ledger as its committed records tell, or None when there is none yet."""
+        topic = self.mirror.ledger_topic
+        if topic not in self.destination.topics([topic]):
+            return None
+        end = self.destination.offsets([ledger_partition(topic)])[ledger_partition(topic)].end
+        return read_state(self.to_destination, topic, end, committed=True)
+
+    def _starts(
+        self, offsets: Mapping[Partition, Offsets], ledger: LedgerState | None, seen: frozenset[str] | None
+    ) -> dict[Partition, int]:
+        """Where partitions without a position begin: as `start` says, but a new one at its first record."""
+        begun = {partition.topic for partition in (ledger.positions() if ledger else {})}
+        new = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
+        rest = [p for p in offsets if p not in new]
+        return {p: offsets[p].first for p in new} | self._configured_starts(rest, offsets)
+
+    def _configured_starts(
+        self, partitions: list[Partition], offsets: Mapping[Partition, Offsets]
+    ) -> dict[Partition, int]:
+        start = self.mirror.start
+        if start.at == "timestamp":
+            return self.source.offsets_at(partitions, start.millis or 0)
+        if start.at == "latest":
+            return {p: offsets[p].end for p in partitions}
+        chosen = {p: start.offsets.get(p.topic, {}).get(p.number, offsets[p].first) for p in partitions}
+        return {p: min(max(at, offsets[p].first), offsets[p].end) for p, at in chosen.items()}

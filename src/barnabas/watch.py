@@ -1,0 +1,69 @@
+"""What the driver looks at while a query runs: a newer epoch, changed topics, positions that stand still."""
+
+from __future__ import annotations
+
+import time
+
+from barnabas.errors import Fenced
+from barnabas.ledger.records import LedgerState
+from barnabas.ledger.topic import LedgerReader, ledger_partition
+from barnabas.model import Partition
+from barnabas.preparation import Prepared
+from barnabas.survey import Surveyor
+
+
+class Watch:
+    """Looks at each thing in its own interval; called often, asks seldom."""
+
+    EPOCH_SECONDS = 3.0
+    TOPIC_SECONDS = 10.0
+    ADVANCE_SECONDS = 1.0
+
+    def __init__(self, surveyor: Surveyor, prepared: Prepared) -> None:
+        self._surveyor = surveyor
+        self._ledger = surveyor.mirror.ledger_topic
+        self._epoch = prepared.epoch.number
+        self._reader = LedgerReader(surveyor.to_destination, self._ledger, committed=False)
+        self._read_to = self._epoch + 1
+        self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
+        self._behind: dict[Partition, int] = {}
+        self._due = dict.fromkeys(("epoch", "topics", "advance"), time.monotonic())
+
+    def refuse_newer_epoch(self, *, now: bool = False) -> None:
+        """Fenced when another run has taken the mirror over, also when nothing flows and no write would tell us."""
+        if not now and not self._is_due("epoch", self.EPOCH_SECONDS):
+            return
+        mark = self._surveyor.destination.high_watermark(ledger_partition(self._ledger))
+        state = LedgerState(self._ledger)
+        for message in self._reader.read(self._read_to, mark):
+            state.add(message.offset() or 0, message.key(), message.value())
+        self._read_to = max(self._read_to, mark)
+        if state.epoch > self._epoch:
+            raise Fenced(
+                f'mirror "{self._surveyor.mirror.name}": {state.epoch_run} has taken over (epoch {state.epoch}, ours '
+                f"was {self._epoch}); this run stops: is a second barnabas meant to run?"
+            )
+
+    def topics_changed(self) -> bool:
+        """True when a topic appeared, grew or was made anew. One that vanished is left as it is."""
+        if not self._is_due("topics", self.TOPIC_SECONDS):
+            return False
+        found = {t.name: (t.topic_id, t.partitions) for t in self._surveyor.topics().values()}
+        return any(self._shape.get(name) != shape for name, shape in found.items())
+
+    def stale(self, behind: dict[Partition, int]) -> dict[Partition, int]:
+        """Of the partitions behind their plan, those that were just as far behind a moment ago."""
+        if not self._is_due("advance", self.ADVANCE_SECONDS):
+            return {}
+        standing = {p: end for p, end in behind.items() if self._behind.get(p) == end}
+        self._behind = behind
+        return standing
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _is_due(self, what: str, seconds: float) -> bool:
+        if time.monotonic() < self._due[what] + seconds:
+            return False
+        self._due[what] = time.monotonic()
+        return True

@@ -1,0 +1,45 @@
+"""What a task must know to write, frozen and small: it travels to the workers with every micro-batch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from barnabas import errors
+from barnabas.errors import BarnabasError
+from barnabas.model import Connection, Properties, Route
+
+_MARK = "barnabas-outcome"
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """One mirror's epoch, as its writers see it."""
+
+    mirror: str
+    ledger: str
+    epoch: int
+    run: str
+    destination: Connection
+    routes: Mapping[int, Route]
+    producer: Properties = field(default_factory=dict)
+    partitioning: Literal["keep", "key"] = "keep"
+    zero_timestamps: Literal["stop", "as_one"] = "stop"
+
+
+def marked(error: BarnabasError) -> RuntimeError:
+    """An expected outcome on its way through Spark, which brings exceptions to the driver as text only."""
+    return RuntimeError(f"{_MARK}{json.dumps({'kind': type(error).__name__, 'says': str(error)})}")
+
+
+def unmarked(text: str) -> BarnabasError | None:
+    """The outcome in a text that Spark brought back, or None when it holds none of ours."""
+    found = re.search(rf"{_MARK}(\{{.*?\}})\s*$", text, re.MULTILINE)
+    if not found:
+        return None
+    fields = json.loads(found.group(1))
+    kind: type[BarnabasError] = getattr(errors, fields["kind"])
+    return kind(fields["says"])
