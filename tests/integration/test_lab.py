@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from barnabas.config.load import load
 from barnabas.errors import Refused, Unavailable
 from barnabas.lab import lab
 from barnabas.lab.cluster import KafkaCluster
@@ -163,6 +164,11 @@ def test_a_registry_speaks_the_confluent_api_and_is_gone_after_kill(lab_director
 
 
 def test_a_lab_is_up_once_and_leaves_nothing_when_down(directory: Path) -> None:
+    # What a power cut leaves: a lab's mark, and records of processes that are no more.
+    (directory / "run").mkdir(parents=True)
+    (directory / "lab.json").write_text("{}")
+    stat = Path("/proc/self/stat").read_text()
+    (directory / "run" / "source-broker-0").write_text(stat.replace(stat.split()[21], "1"))
     started = lab.up(directory, security=Security(Protocol.SASL_SSL, Mechanism.SCRAM_SHA_512))
     read_back(started.source)
     read_back(started.destination)
@@ -179,6 +185,7 @@ def test_a_lab_is_up_once_and_leaves_nothing_when_down(directory: Path) -> None:
         "source-registry",
         "destination-registry",
     }
+    assert load(started.configuration).clusters["source"].bootstrap == started.source.bootstrap
     assert all(file.stat().st_mode & 0o077 == 0 for file in directory.glob("*/password"))
     identities = recorded(directory)
     assert lab.down(directory)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.errors import Unavailable
+from barnabas.errors import Refused, Unavailable
 from barnabas.lab.guard import Guard
 from barnabas.lab.process import Identity, Process, end_all, recorded
 from tests.kafka_io import wait_until
@@ -51,6 +51,15 @@ def test_a_process_records_itself_and_is_gone_after_stop(tmp_path: Path) -> None
     process.stop(10)
     assert not identity.alive()
     assert recorded(tmp_path) == []
+
+
+def test_a_process_is_not_started_twice(tmp_path: Path) -> None:
+    process = started(tmp_path, "sleeper")
+    pid = process.pid
+    with pytest.raises(Refused, match=f"sleeper runs already, as pid {pid}"):
+        process.start(SLEEP)
+    assert process.pid == pid
+    process.kill()
 
 
 def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
@@ -117,6 +126,14 @@ def test_the_guard_ends_the_lab_of_a_killed_process(tmp_path: Path) -> None:
     pid = int(killed.stdout)
     wait_until(lambda: not exists(pid), 10, "the guard to end the process")
     wait_until(lambda: not directory.exists(), 10, "the guard to remove the directory")
+
+
+def test_a_guard_may_be_asked_to_end_twice(tmp_path: Path) -> None:
+    guard = Guard(tmp_path / "lab")
+    process = started(tmp_path / "lab", "sleeper")
+    guard.end()
+    guard.end()
+    assert process.pid is None
 
 
 def test_a_released_guard_lets_the_lab_live(tmp_path: Path) -> None:

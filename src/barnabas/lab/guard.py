@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from barnabas.errors import Unavailable
 from barnabas.lab.process import end_all
 
 RELEASE = b"stay"
@@ -19,6 +20,7 @@ class Guard:
 
     def __init__(self, directory: Path, held: tuple[int, ...] = ()) -> None:
         """`held`: file descriptors the guard keeps open as long as it lives, such as that of a lock."""
+        self._directory = directory
         self._process = subprocess.Popen(
             [sys.executable, "-m", "barnabas.lab.guard", str(directory)],
             stdin=subprocess.PIPE,
@@ -32,8 +34,12 @@ class Guard:
         self._process.communicate(RELEASE, END_SECONDS)
 
     def end(self) -> None:
-        """Ends the lab now."""
+        """Ends the lab now, if it has not ended yet."""
+        if self._process.returncode is not None:
+            return
         self._process.communicate(b"", END_SECONDS)
+        if self._process.returncode != 0:
+            raise Unavailable(f"lab: {self._directory} could not be ended; the guard said why on standard error")
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.errors import Unavailable
+from barnabas.errors import Refused, Unavailable
 
 RECORDS = "run"
 ENDED = "run.ended"
@@ -78,6 +78,8 @@ class Process:
 
     def start(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         """Starts the command in a session of its own, its output appended to the log."""
+        if self.pid is not None:
+            raise Refused(f"lab: {self.name} runs already, as pid {self.pid}: stop it first")
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
                 ["sh", "-c", RECORD_AND_BECOME, str(self._record), *command],
