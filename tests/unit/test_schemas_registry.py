@@ -1,11 +1,9 @@
 """The client against a server that misbehaves: retries, time limits, and errors that say what they mean."""
 
 import base64
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,49 +14,7 @@ from barnabas.schemas.answers import NoSuchPath, meaning_of_exception, meaning_o
 from barnabas.schemas.registry import RegistryClient
 from barnabas.schemas.schema import Reference, Schema
 from barnabas.schemas.settings import RegistrySettings
-
-Answer = tuple[int, Any]
-
-
-class Server:
-    """Answers from a list, the last one for ever; remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = [(200, [])]
-        self.asked: list[tuple[str, str, Any, str | None]] = []
-        self.drip = 0.0
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                server.asked.append(
-                    (self.command, self.path, json.loads(body or "null"), self.headers.get("authorization"))
-                )
-                status, content = server.answers[0] if len(server.answers) == 1 else server.answers.pop(0)
-                data = content if isinstance(content, bytes) else json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                for byte in data if server.drip else [data]:
-                    self.wfile.write(bytes([byte]) if isinstance(byte, int) else byte)
-                    time.sleep(server.drip)
-
-            do_GET = do_POST = do_PUT = answer  # noqa: N815
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._http.server_port}/api"
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+from tests.fake_registry import Server
 
 
 @pytest.fixture
@@ -158,8 +114,23 @@ def test_a_page_that_is_no_json_is_no_registry(server: Server, client: RegistryC
 @pytest.mark.parametrize("number", [None, -1, 2**31, "7"])
 def test_an_id_that_does_not_fit_a_record_is_refused(server: Server, client: RegistryClient, number: Any) -> None:
     server.answers = [(200, {"id": number})]
-    with pytest.raises(Refused, match="which is none"):
+    with pytest.raises(Refused, match="which no registry says"):
         client.register("orders-value", Schema('"int"'))
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"id": 1}, "text", 7, None])
+def test_an_answer_of_another_shape_is_refused(server: Server, client: RegistryClient, answer: Any) -> None:
+    server.answers = [(200, answer)]
+    questions: list[Callable[[], object]] = [
+        partial(client.schema, 7),
+        partial(client.schema_of_guid, "0-0"),
+        partial(client.compatibility, "orders-value"),
+        partial(client.version, "orders-value", 1),
+        partial(client.lookup, "orders-value", Schema('"int"')),
+    ]
+    for ask in questions:
+        with pytest.raises(Refused, match="is this a registry's address"):
+            ask()
 
 
 def test_a_registry_that_drips_is_cut_off(server: Server) -> None:

@@ -13,7 +13,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -28,6 +28,7 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 FIRST_PAUSE_SECONDS: Final = 0.2
 LONGEST_PAUSE_SECONDS: Final = 2.0
 LARGEST_ID: Final = 2**31 - 1
+T = TypeVar("T")
 OPERATIONS: Final = ("compatibility", "lookup", "register", "schema", "subjects", "versions")
 
 
@@ -73,114 +74,109 @@ class RegistryClient:
 
     def subjects(self) -> tuple[str, ...]:
         """Every subject; also the question that tells whether the registry is there at all."""
-        return tuple(self._ask("subjects", "GET", "subjects"))
+        return self._ask("subjects", "GET", "subjects", tuple)
 
     def schema(self, number: int) -> Schema | None:
         """The schema with this id, or None where the registry has none."""
         try:
-            return from_answer(self._ask("schema", "GET", f"schemas/ids/{number}"))
+            return self._ask("schema", "GET", f"schemas/ids/{number}", from_answer)
         except Absent:
             return None
 
     def schema_of_guid(self, guid: str) -> Schema | None:
         """The schema with this GUID, or None; raises `NoSuchPath` where the registry cannot be asked so."""
         try:
-            return from_answer(self._ask("schema", "GET", f"schemas/guids/{guid}"))
+            return self._ask("schema", "GET", f"schemas/guids/{guid}", from_answer)
         except Absent:
             return None
 
     def places(self, number: int) -> tuple[tuple[str, int], ...]:
         """The (subject, version) pairs where this id stands."""
         try:
-            answer = self._ask("schema", "GET", f"schemas/ids/{number}/versions")
+            return self._ask("schema", "GET", f"schemas/ids/{number}/versions", _places)
         except Absent:
             return ()
-        return tuple((each["subject"], int(each["version"])) for each in answer)
 
     def history(self, subject: str) -> tuple[Version, ...]:
         """All versions of a subject, oldest first; none where it does not exist."""
         try:
-            numbers = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions")
+            numbers = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions", _numbers)
         except Absent:
             return ()
-        found = (self.version(subject, int(number)) for number in sorted(numbers))
+        found = (self.version(subject, number) for number in numbers)
         return tuple(each for each in found if each is not None)
 
     def version(self, subject: str, number: int) -> Version | None:
         """One version of a subject."""
         try:
-            answer = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}")
+            return self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}", _version)
         except Absent:
             return None
-        return Version(subject, int(answer["version"]), self._id(answer), from_answer(answer))
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int] | None:
         """The (version, id) under which the registry itself finds this schema in a subject, or None."""
         try:
-            answer = self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", body=schema.body())
+            return self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", _place, body=schema.body())
         except Absent:
             return None
-        return int(answer["version"]), self._id(answer)
 
     def register(self, subject: str, schema: Schema) -> int:
         """Register a schema and return its id; one that is there already keeps its version and id."""
         try:
-            answer = self._ask("register", "POST", f"subjects/{_quoted(subject)}/versions", body=schema.body())
+            return self._ask("register", "POST", f"subjects/{_quoted(subject)}/versions", _id, body=schema.body())
         except Absent as error:
             raise Refused(
                 f'{self.title}: cannot register a schema in "{subject}": {error}: is a reference of it missing there?'
             ) from error
-        return self._id(answer)
 
     def compatibility(self, subject: str) -> str:
         """The level in force for a subject: its own, or else the registry's."""
         try:
-            answer = self._ask("compatibility", "GET", f"config/{_quoted(subject)}", query={"defaultToGlobal": "true"})
+            return self._ask("compatibility", "GET", f"config/{_quoted(subject)}?defaultToGlobal=true", _level)
         except Absent:
-            answer = self._ask("compatibility", "GET", "config")
-        return str(answer["compatibilityLevel"])
+            return self._ask("compatibility", "GET", "config", _level)
 
     def set_compatibility(self, subject: str, level: str) -> None:
         """Set a subject's own level; the subject need not have a version yet."""
         try:
-            self._ask("compatibility", "PUT", f"config/{_quoted(subject)}", body={"compatibility": level})
+            self._ask("compatibility", "PUT", f"config/{_quoted(subject)}", bool, body={"compatibility": level})
         except Absent as error:
             raise Refused(
                 f'{self.title}: cannot set the compatibility of subject "{subject}" to {level}: {error}: '
                 "create the subject there first"
             ) from error
 
-    def _id(self, answer: dict[str, Any]) -> int:
-        number = answer.get("id")
-        if not isinstance(number, int) or not 0 <= number <= LARGEST_ID:
-            raise Refused(f"{self.title}: answered schema id {number!r}, which is none: is this a registry's address?")
-        return number
-
     def _ask(
-        self,
-        operation: str,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: dict[str, Any] | None = None,
-    ) -> Any:
-        """One question, asked again a few times where that may help; every attempt passes the breaker."""
+        self, operation: str, method: str, path: str, read: Callable[[Any], T], *, body: dict[str, Any] | None = None
+    ) -> T:
+        """One question, asked again a few times where that may help, and its answer as `read` understands it."""
         request = self._http.build_request(
-            method, path, params=query, json=body, headers={"Content-Type": CONTENT_TYPE} if body else None
+            method, path, json=body, headers={"Content-Type": CONTENT_TYPE} if body else None
         )
         for attempt in range(1, self.settings.attempts):
             try:
-                return self._attempt(operation, request)
+                return self._understood(request, self._attempt(operation, request), read)
             except Unavailable:
                 longest = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
                 self._pause(random.uniform(longest / 2, longest))  # noqa: S311 - spreads load, hides nothing
-        return self._attempt(operation, request)
+        return self._understood(request, self._attempt(operation, request), read)
+
+    def _understood(self, request: httpx.Request, answer: Any, read: Callable[[Any], T]) -> T:
+        try:
+            return read(answer)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise Refused(
+                f"{self._where(request)}: answered {str(answer)[:120]!r}, which no registry says: is this a registry's "
+                "address?"
+            ) from error
+
+    def _where(self, request: httpx.Request) -> str:
+        return f"{self.title}: {request.method} {request.url.raw_path.decode()}"
 
     def _attempt(self, operation: str, request: httpx.Request) -> Any:
         breaker = self._breakers[operation]
         breaker.enter()
-        where = f"{self.title}: {request.method} {request.url.raw_path.decode()}"
+        where = self._where(request)
         try:
             answer = answered(where, self._sent(where, request))
         except (Refused, Absent):
@@ -209,6 +205,33 @@ class RegistryClient:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind, meaning = meaning_of_exception(error)
             raise kind(f"{where}: {str(error) or type(error).__name__}: {meaning}") from error
+
+
+def _id(answer: dict[str, Any]) -> int:
+    number = answer["id"]
+    if not isinstance(number, int) or not 0 <= number <= LARGEST_ID:
+        raise ValueError("not an id that fits a record's four bytes")
+    return number
+
+
+def _place(answer: dict[str, Any]) -> tuple[int, int]:
+    return int(answer["version"]), _id(answer)
+
+
+def _places(answer: list[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
+    return tuple((str(each["subject"]), int(each["version"])) for each in answer)
+
+
+def _version(answer: dict[str, Any]) -> Version:
+    return Version(str(answer["subject"]), *_place(answer), from_answer(answer))
+
+
+def _numbers(answer: list[Any]) -> list[int]:
+    return sorted(map(int, answer))
+
+
+def _level(answer: dict[str, Any]) -> str:
+    return str(answer["compatibilityLevel"])
 
 
 def _quoted(subject: str) -> str:

@@ -1,0 +1,89 @@
+"""GUIDs in headers, where both registries can be asked by GUID, as Confluent's can and Apicurio's cannot."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.errors import Unavailable
+from barnabas.schemas.resolver import Resolver, Unresolved
+from barnabas.schemas.settings import RegistrySettings, SchemaRules, TranslationSettings
+from tests.fake_registry import Server
+
+GUID = "00000000-0000-0000-0000-000000000007"
+ABSENT = (404, {"error_code": 40403, "message": "Schema not found"})
+INT = {"schema": '"int"', "guid": GUID}
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[Server, Server]]:
+    both = Server(), Server()
+    for server in both:
+        server.answers = [ABSENT]
+    yield both
+    for server in both:
+        server.close()
+
+
+@pytest.fixture
+def resolver(servers: tuple[Server, Server]) -> Iterator[Resolver]:
+    source, destination = (
+        RegistrySettings(name, server.url) for name, server in zip(("orange", "grape"), servers, strict=True)
+    )
+    rules = SchemaRules(mode="ids", compatibility="NONE")
+    resolver = Resolver(TranslationSettings("m", source, destination, rules, (("orders", "orders.copy"),)))
+    yield resolver
+    resolver.close()
+
+
+def test_a_guid_that_the_source_does_not_know_is_unresolved(resolver: Resolver) -> None:
+    found = resolver.bring_guid(0, "value", GUID)
+    assert isinstance(found, Unresolved)
+    assert not found.known
+    assert found.reason.startswith(f'schema GUID {GUID} is unknown to the registry of "orange"')
+
+
+def test_a_guid_is_ready_when_the_destination_shows_it_too_and_is_not_asked_for_again(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    source, destination = servers
+    source.pages[f"GET /api/schemas/guids/{GUID}"] = (200, INT)
+    destination.pages["POST /api/subjects/orders.copy-value"] = (200, {"version": 1, "id": 9, **INT})
+    destination.pages[f"GET /api/schemas/guids/{GUID}"] = (200, INT)
+    assert resolver.bring_guid(0, "value", GUID) is None
+    asked = len(source.asked) + len(destination.asked)
+    assert resolver.bring_guid(0, "value", GUID) is None
+    assert len(source.asked) + len(destination.asked) == asked
+
+
+def test_a_schema_that_has_another_guid_at_the_destination_is_unresolved(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    source, destination = servers
+    source.pages[f"GET /api/schemas/guids/{GUID}"] = (200, INT)
+    destination.pages["POST /api/subjects/orders.copy-value"] = (200, {"version": 1, "id": 9, **INT})
+    found = resolver.bring_guid(0, "value", GUID)
+    assert isinstance(found, Unresolved)
+    assert found.known
+    assert 'stands in subject "orders.copy-value"' in found.reason
+    assert "with id 9, but under another GUID" in found.reason
+
+
+def test_a_destination_that_cannot_be_asked_by_guid_is_trusted(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    source, destination = servers
+    source.pages[f"GET /api/schemas/guids/{GUID}"] = (200, INT)
+    destination.pages["POST /api/subjects/orders.copy-value"] = (200, {"version": 1, "id": 9, **INT})
+    destination.pages[f"GET /api/schemas/guids/{GUID}"] = (404, b"")
+    assert resolver.bring_guid(0, "value", GUID) is None
+
+
+def test_a_schema_that_is_registered_but_not_shown_is_asked_for_again_later(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    source, destination = servers
+    source.pages["GET /api/schemas/ids/7"] = (200, INT)
+    destination.pages["GET /api/config/orders.copy-value?defaultToGlobal=true"] = (200, {"compatibilityLevel": "NONE"})
+    destination.pages["POST /api/subjects/orders.copy-value/versions"] = (200, {"id": 9})
+    with pytest.raises(Unavailable, match="does not show the schema just registered with id 9"):
+        resolver.destination_id(0, "value", 7)
