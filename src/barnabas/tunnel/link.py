@@ -15,7 +15,6 @@ from barnabas.tunnel.relay import Scratch, TunnelEnd
 from barnabas.tunnel.targets import Target, from_json
 
 KEEPALIVE_PROBES = 3
-SHUTDOWN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Link:
                     ssl=self.context,
                     server_hostname=Role.SERVE.name_in_certificate,
                     ssl_handshake_timeout=self.limits.handshake_seconds,
-                    ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+                    ssl_shutdown_timeout=self.limits.idle_seconds,
                 )
         except ssl.SSLError as error:
             raise self._refused_by_tls(error) from None

@@ -102,7 +102,6 @@ class TunnelEnd(End):
     def __init__(self, scratch: Scratch, longest: int) -> None:
         super().__init__(scratch)
         self._longest = longest
-        self._parting = False
         self._early = bytearray()
         self._message: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._unframer = Unframer()
@@ -113,9 +112,8 @@ class TunnelEnd(End):
             return await self._message
 
     async def part(self, seconds: float) -> None:
-        """Let the other end close, after it has read what was written; closing first could cut that short."""
-        self._parting = True
-        self.transport.resume_reading()  # the close is among what is read; the rest is of no interest
+        """Close, once the other end has read what was written and has closed too."""
+        self.transport.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.closed
@@ -124,8 +122,6 @@ class TunnelEnd(End):
     def buffer_updated(self, nbytes: int) -> None:
         if self.relay:
             self.deliver(self.scratch.payload[:nbytes])
-            return
-        if self._parting:
             return
         self._early += self.scratch.payload[:nbytes]
         if self._message.done():
@@ -203,7 +199,7 @@ class Relay:
         if self._sends:  # asyncio tells the end again when reading is resumed after it
             self._sends = False
             self.tunnel.transport.write(END)
-            self._finish(waits=True)
+            self._finish()
 
     def from_tunnel(self, piece: memoryview) -> None:
         if not self._receives:
@@ -216,7 +212,7 @@ class Relay:
         else:
             self._receives = False
             self.plain.transport.write_eof()
-            self._finish(waits=False)
+            self._finish()
 
     def end_lost(self, end: End) -> None:
         self.end(Why.PLAIN_LOST if end is self.plain else Why.TUNNEL_LOST)
@@ -230,18 +226,17 @@ class Relay:
             self._why = why
             self._break_off()
 
-    def _finish(self, *, waits: bool) -> None:
+    def _finish(self) -> None:
         """Both directions have ended: close both, after what is still buffered has gone out.
 
-        The side that had its last word leaves closing to the side that heard it. Otherwise a close could overtake data
-        that the slower side has received and not yet read: asyncio gives up decrypting when the connection is closed.
+        TLS closes when both ends have said so, and each says it behind its last byte. So a slow reader's bytes are safe
+        as long as nobody loses patience before it: `ssl_shutdown_timeout` is the idle limit, nothing shorter.
         """
         if self._sends or self._receives or self._why is not None:
             return
         self._why = Why.FINISHED
         self.plain.transport.close()
-        if not waits:
-            self.tunnel.transport.close()
+        self.tunnel.transport.close()
 
     def _break_off(self) -> None:
         self.plain.reset()

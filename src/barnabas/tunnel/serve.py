@@ -19,7 +19,7 @@ from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import BarnabasError, Unavailable
 from barnabas.tunnel.frames import LONGEST_REQUEST, BadFrame, decode, encode
 from barnabas.tunnel.keys import Role, load, peer_name, tls_context
-from barnabas.tunnel.link import SHUTDOWN_SECONDS, keep_alive
+from barnabas.tunnel.link import keep_alive
 from barnabas.tunnel.metrics import Meter
 from barnabas.tunnel.refusals import Reason, TurnedAway, reason_of
 from barnabas.tunnel.relay import PlainEnd, Relay, Scratch, TunnelEnd
@@ -111,7 +111,7 @@ class TunnelServer:
                 connection,
                 ssl=self._context,
                 ssl_handshake_timeout=self.limits.handshake_seconds,
-                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+                ssl_shutdown_timeout=self.limits.idle_seconds,
             )
         finally:
             self._handshakes -= 1
