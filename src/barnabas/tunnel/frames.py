@@ -40,7 +40,7 @@ def decode(body: bytes) -> dict[str, Any]:
     """The message in a frame; a message of another version is refused."""
     try:
         message = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadFrame("tunnel: a message is not JSON; is the other end barnabas?") from None
     if not isinstance(message, dict):
         raise BadFrame("tunnel: a message is not a JSON object; is the other end barnabas?")

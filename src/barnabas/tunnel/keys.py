@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -82,18 +83,12 @@ def create(path: Path, *, years: float = DEFAULT_YEARS, split: bool = False) -> 
 def load(path: Path, role: Role) -> Identity:
     """Read the identity of one end; a file that others may read is refused."""
     text = _private_text(path)
-    certificates = [x509.load_pem_x509_certificate(block.encode()) for block in _blocks(path, text, CERTIFICATE)]
-    authority = next((found for found in certificates if _is_authority(found)), None)
-    certificate = next((found for found in certificates if _role_of(found) is role), None)
-    if authority is None or certificate is None:
-        raise ConfigError(f'tunnel key "{path}": no certificate for {role} in it; make the file anew: {_REMEDY}')
-    public = certificate.public_key()
-    for block in _blocks(path, text, PRIVATE_KEY):
-        if serialization.load_pem_private_key(block.encode(), None).public_key() == public:
-            return Identity(role, _pem(authority), _pem(certificate), block, certificate.not_valid_after_utc)
-    raise ConfigError(
-        f'tunnel key "{path}": it has no private key for {role}; was it made with --split for the other side?'
-    )
+    try:
+        return _found(path, text, role)
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound):
+        raise ConfigError(
+            f'tunnel key "{path}": what is in it cannot be read as keys and certificates; make it anew: {_REMEDY}'
+        ) from None
 
 
 def tls_context(identity: Identity) -> ssl.SSLContext:
@@ -118,6 +113,19 @@ def peer_name(peer: Mapping[str, Any] | None) -> str:
 
 
 _REMEDY = "barnabas tunnel keygen --output FILE, then copy it to both sides"
+
+
+def _found(path: Path, text: str, role: Role) -> Identity:
+    certificates = [x509.load_pem_x509_certificate(block.encode()) for block in _blocks(path, text, CERTIFICATE)]
+    authority = next((found for found in certificates if _is_authority(found)), None)
+    certificate = next((found for found in certificates if _role_of(found) is role), None)
+    if authority is None or certificate is None:
+        raise ConfigError(f'tunnel key "{path}": no certificate for {role} in it; make the file anew: {_REMEDY}')
+    public = certificate.public_key()
+    for block in _blocks(path, text, PRIVATE_KEY):
+        if serialization.load_pem_private_key(block.encode(), None).public_key() == public:
+            return Identity(role, _pem(authority), _pem(certificate), block, certificate.not_valid_after_utc)
+    raise ConfigError(f'tunnel key "{path}": it has no private key for {role}; make the file anew: {_REMEDY}')
 
 
 def _authority(start: datetime, end: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
