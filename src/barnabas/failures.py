@@ -8,10 +8,10 @@ from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.worker.task import unmarked
 
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
-    (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read at the source: grant it"),
+    (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
     (r"SaslAuthenticationException", Unavailable, "the source refused our credentials: are they right?"),
     (r"SslAuthenticationException|SSLHandshakeException", Refused, "TLS with the source failed: is its CA right?"),
-    (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "source offsets are gone"),
+    (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "offsets are gone"),
     (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
     (r"RecordTooLarge", Refused, "a record is larger than the source client fetches"),
     (r"TimeoutException|DisconnectException|NetworkException|TIMEOUT", Unavailable, "the source does not answer"),
@@ -19,7 +19,7 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"Python worker (exited|crashed|failed)|PYTHON_WORKER|Connection reset|Broken pipe", Unavailable, "a worker died"),
     (r"SparkContext (was|has been) shut ?down|Job .* cancelled|Answer from Java|Py4J", Unavailable, "Spark is gone"),
     (r"ExecutorLostFailure|Lost executor", Unavailable, "an executor was lost"),
-    (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a record"),
+    (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a row"),
     (r"AnalysisException|ParseException|UNRESOLVED_|DATATYPE_MISMATCH|PARSE_SYNTAX", Refused, "`where` is not right"),
     (r"No space left on device", Unavailable, "the disk is full"),
 )  # fmt: skip

@@ -45,8 +45,10 @@ def run_name() -> str:
 class Replicator:
     """All mirrors of a run, each in a thread of its own: one that is refused leaves the others alone."""
 
-    def __init__(self, spark: SparkSession, configuration: Configuration, *, until_caught_up: bool) -> None:
-        self.stop = threading.Event()
+    def __init__(
+        self, spark: SparkSession, configuration: Configuration, *, stop: threading.Event, until_caught_up: bool
+    ) -> None:
+        self.stop = stop
         self.boards: dict[str, MirrorBoard] = {}
         self._spark = spark
         self._configuration = configuration

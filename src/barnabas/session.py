@@ -45,7 +45,7 @@ FIXED = (
 
 
 @contextmanager
-def session(rules: SparkRules, mirrors: int = 1) -> Iterator[SparkSession]:
+def session(rules: SparkRules) -> Iterator[SparkSession]:
     """A session whose every file lies in one directory that is gone at the end."""
     for key in FIXED:
         if key in rules.settings:
@@ -56,14 +56,15 @@ def session(rules: SparkRules, mirrors: int = 1) -> Iterator[SparkSession]:
     directory = Path(tempfile.mkdtemp(prefix="barnabas-spark-"))
     os.environ["SPARK_CONF_DIR"] = str(_log_settings(directory))
     try:
-        builder = SparkSession.builder.master(_master(rules.master, mirrors)).appName("barnabas")
+        builder = SparkSession.builder.master(_master(rules.master)).appName("barnabas")
         jars = ",".join(str(jar) for jar in spark_jars())
         settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         for key, value in settings.items():
             builder = builder.config(key, value)
-        spark = builder.getOrCreate()
+        with _stderr_to(directory / "spark.log"):
+            spark = builder.getOrCreate()
         try:
             yield spark
         finally:
@@ -72,11 +73,28 @@ def session(rules: SparkRules, mirrors: int = 1) -> Iterator[SparkSession]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _master(master: str, mirrors: int) -> str:
+def _master(master: str) -> str:
     """`local[*]` with at least two threads: a query that waits must not keep another from moving."""
     if master != "local[*]":
         return master
     return f"local[{max(2, os.cpu_count() or 1)}]"
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """The JVM and its Python daemons inherit stderr at their birth: theirs is a file, ours stays clean."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with file.open("wb") as sink:
+        os.dup2(sink.fileno(), 2)
+    try:
+        yield
+    except Exception as error:
+        said = file.read_text(errors="replace").strip().splitlines()
+        raise Refused(f"Spark does not start: {said[-1] if said else error}") from error
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 def _log_settings(directory: Path) -> Path:

@@ -12,13 +12,14 @@ from pydantic import BaseModel, Field, ValidationError
 from barnabas.config.cluster import Cluster, Strict
 from barnabas.config.document import Items, Section, line_of, merged, read
 from barnabas.config.mirror import Mirror
+from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
 Keys = tuple[str | int, ...]
 
 OWN_TO_GROUP = ("name", "mirrors", "enabled")
-KNOWN_AT_TOP = ("clusters", "groups", "spark")
+KNOWN_AT_TOP = ("clusters", "groups", "spark", "tunnels")
 
 
 class SparkRules(Strict):
@@ -32,6 +33,7 @@ class Configuration(Strict):
     clusters: dict[str, Cluster]
     mirrors: tuple[Mirror, ...]
     spark: SparkRules = SparkRules()
+    tunnels: dict[str, Tunnel] = Field(default_factory=dict)
 
     def enabled(self) -> tuple[Mirror, ...]:
         return tuple(mirror for mirror in self.mirrors if mirror.enabled)
@@ -66,7 +68,11 @@ class _Document:
         }
         mirrors = tuple(self.mirrors(clusters))
         spark = self.validated(SparkRules, self.section(self.root.get("spark", Section(1)), ("spark",)), ("spark",))
-        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark)
+        tunnels = {
+            key: self.validated(Tunnel, self.section(value, ("tunnels", key)), ("tunnels", key))
+            for key, value in self.section(self.root.get("tunnels", Section(1)), ("tunnels",)).items()
+        }
+        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, tunnels=tunnels)
 
     def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
         groups = self.root["groups"]

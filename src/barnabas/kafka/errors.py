@@ -32,7 +32,10 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E._UNKNOWN_TOPIC: (Refused, "there is no such topic"),
     _E._UNKNOWN_PARTITION: (Refused, "there is no such partition"),
     _E.PRODUCER_FENCED: (Unavailable, "another producer uses our transactional id: the ledger tells who"),
-    _E.INVALID_PRODUCER_EPOCH: (Unavailable, "another producer uses our transactional id, or we were too slow: the ledger tells"),
+    _E.INVALID_PRODUCER_EPOCH: (
+        Unavailable,
+        "another producer uses our transactional id, or we were too slow: the ledger tells",
+    ),
     _E.TRANSACTION_COORDINATOR_FENCED: (Unavailable, "the transaction coordinator moved"),
     _E.COORDINATOR_LOAD_IN_PROGRESS: (Unavailable, "the coordinator is loading"),
     _E.COORDINATOR_NOT_AVAILABLE: (Unavailable, "there is no coordinator now"),

@@ -1,0 +1,80 @@
+"""`barnabas plan`: what `run` would create and copy. Writes nothing anywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from barnabas.commands.choose import chosen
+from barnabas.commands.tables import printed, size
+from barnabas.config.load import Configuration
+from barnabas.kafka.sample import mean_record_bytes
+from barnabas.plan import Plan, planned
+from barnabas.survey import Surveyor
+
+
+def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    plans = []
+    for mirror in chosen(args, configuration):
+        surveyor = Surveyor(configuration, mirror)
+        plan = planned(mirror, surveyor.survey())
+        waiting = {p: s.position.next for p, s in plan.stretches.items() if s.records}
+        mean = mean_record_bytes(surveyor.to_source, waiting)
+        plans.append((plan, int(mean * plan.records) if mean is not None else 0))
+    if args.format == "json":
+        print(json.dumps({"mirrors": [_as_json(plan, estimate) for plan, estimate in plans]}, indent=2))
+    else:
+        for plan, estimate in plans:
+            _print(plan, estimate)
+    return 0
+
+
+def _as_json(plan: Plan, estimate: int) -> dict[str, Any]:
+    return {
+        "name": plan.mirror,
+        "routes": [{"from": r.source, "to": r.destination, "partitions": r.partitions} for r in plan.routes],
+        "create": [
+            {"topic": c.topic, "partitions": c.partitions, "replication": c.replication, "settings": dict(c.settings)}
+            for c in plan.creations
+        ],
+        "grow": [{"topic": g.topic, "partitions": g.partitions, "to": g.to} for g in plan.growths],
+        "absent": list(plan.absent),
+        "losses": [
+            {"topic": x.partition.topic, "partition": x.partition.number, "first": x.range.first, "next": x.range.next}
+            for x in plan.losses
+        ],
+        "partitions": [
+            {
+                "topic": p.topic,
+                "partition": p.number,
+                "position": s.position.next,
+                "from_ledger": s.known,
+                "end": s.end,
+                "records": s.records,
+            }
+            for p, s in sorted(plan.stretches.items())
+        ],
+        "records": plan.records,
+        "bytes": estimate,
+    }
+
+
+def _print(plan: Plan, estimate: int) -> None:
+    print(f'mirror "{plan.mirror}": {plan.records:,} records, about {size(estimate)} to copy')
+    printed("routes", ("from", "to", "partitions"), [(r.source, r.destination, r.partitions) for r in plan.routes])
+    for name in plan.absent:
+        print(f"not at the source yet: {name}")
+    if plan.creations:
+        rows = [
+            (c.topic, c.partitions, c.replication, " ".join(f"{k}={v}" for k, v in sorted(c.settings.items())) or "-")
+            for c in plan.creations
+        ]
+        printed("topics to create", ("topic", "partitions", "replication", "settings"), rows)
+    if plan.growths:
+        printed("topics to grow", ("topic", "partitions", "to"), [(g.topic, g.partitions, g.to) for g in plan.growths])
+    rows_of_positions = [
+        (p.topic, p.number, s.position.next, "ledger" if s.known else "start", s.end, s.records)
+        for p, s in sorted(plan.stretches.items())
+    ]
+    printed("positions", ("topic", "partition", "position", "from", "end", "records"), rows_of_positions)

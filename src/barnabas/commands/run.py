@@ -1,0 +1,72 @@
+"""`barnabas run`: copies until stopped, or until caught up."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from barnabas.board import MirrorBoard
+from barnabas.commands.choose import chosen
+from barnabas.commands.view import summary, watch
+from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror
+from barnabas.replicate import Replicator
+from barnabas.session import session
+
+STOP_SECONDS = 8.0
+
+log = logging.getLogger("barnabas")
+
+
+def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    started = time.monotonic()
+    stop = threading.Event()
+    with _stopped_by_signals(stop):
+        boards = copy(configuration, chosen(args, configuration), until_caught_up=args.until_caught_up, stop=stop)
+    for board in boards:
+        print(summary(board, time.monotonic() - started), flush=True)
+    refused = [board for board in boards if board.state == "refused"]
+    for board in refused:
+        print(f"barnabas: {board.error}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+def copy(
+    configuration: Configuration, mirrors: Sequence[Mirror], *, until_caught_up: bool, stop: threading.Event
+) -> list[MirrorBoard]:
+    """Runs the mirrors in one Spark session and shows them; returns when all have ended."""
+    with session(configuration.spark) as spark:
+        log.info("Spark UI at %s", spark.sparkContext.uiWebUrl)
+        replicator = Replicator(spark, configuration, stop=stop, until_caught_up=until_caught_up)
+        replicator.start(mirrors)
+        boards = list(replicator.boards.values())
+        watch(boards, lambda: replicator.running() and not stop.is_set(), progress=until_caught_up)
+        stop.set()
+        replicator.wait(STOP_SECONDS)
+        return boards
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM ask for a clean stop; a second one ends the process at once."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        log.info("%s: stopping", signal.Signals(number).name)
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,112 @@
+"""`barnabas status`: positions from the ledger, ends from the source. Works from any machine that has the file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.commands.choose import chosen
+from barnabas.commands.tables import printed
+from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror
+from barnabas.ledger.records import LedgerState
+from barnabas.model import Offsets, Partition, Position
+from barnabas.survey import Surveyor
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    partition: Partition
+    position: Position | None
+    log: Offsets
+
+    @property
+    def lag(self) -> int:
+        """Records between the position and the end; without a position all that are there."""
+        return max(0, self.log.end - (self.position.next if self.position else self.log.first))
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the last commit of this partition."""
+        return round(max(0.0, time.time() - self.position.at / 1000), 1) if self.position else None
+
+
+@dataclass(frozen=True)
+class MirrorStatus:
+    mirror: Mirror
+    ledger: LedgerState | None
+    partitions: tuple[PartitionStatus, ...]
+
+    @property
+    def lag(self) -> int:
+        return sum(partition.lag for partition in self.partitions)
+
+
+def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    found = [_status(configuration, mirror) for mirror in chosen(args, configuration)]
+    if args.format == "json":
+        print(json.dumps({"mirrors": [_as_json(status) for status in found]}, indent=2))
+    else:
+        for status in found:
+            _print(status)
+    return 0
+
+
+def _status(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
+    surveyor = Surveyor(configuration, mirror)
+    ledger = surveyor.ledger()
+    positions = ledger.positions() if ledger else {}
+    topics = surveyor.topics()
+    partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
+    logs = surveyor.source.offsets(partitions)
+    return MirrorStatus(
+        mirror, ledger, tuple(PartitionStatus(p, positions.get(p), logs[p]) for p in sorted(partitions))
+    )
+
+
+def _as_json(status: MirrorStatus) -> dict[str, Any]:
+    ledger = status.ledger
+    return {
+        "name": status.mirror.name,
+        "ledger": status.mirror.ledger_topic,
+        "epoch": ledger.epoch if ledger else None,
+        "run": ledger.epoch_run if ledger else None,
+        "lag": status.lag,
+        "partitions": [
+            {
+                "topic": it.partition.topic,
+                "partition": it.partition.number,
+                "position": it.position.next if it.position else None,
+                "end": it.log.end,
+                "lag": it.lag,
+                "age_seconds": it.age,
+            }
+            for it in status.partitions
+        ],
+        "losses": [
+            {
+                "topic": loss.partition.topic,
+                "partition": loss.partition.number,
+                "first": loss.range.first,
+                "next": loss.range.next,
+                "reason": loss.reason,
+                "at": loss.at,
+            }
+            for loss in (ledger.losses.values() if ledger else ())
+        ],
+    }
+
+
+def _print(status: MirrorStatus) -> None:
+    run = f"epoch {status.ledger.epoch} by {status.ledger.epoch_run}" if status.ledger else "never run"
+    title = f'mirror "{status.mirror.name}": lag {status.lag:,}; {run}'
+    rows = [
+        (it.partition.topic, it.partition.number, it.position.next if it.position else None, it.log.end, it.lag, it.age)
+        for it in status.partitions
+    ]
+    printed(title, ("topic", "partition", "position", "end", "lag", "age s"), rows)
+    for loss in status.ledger.losses.values() if status.ledger else ():
+        print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")
