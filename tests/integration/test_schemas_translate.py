@@ -170,10 +170,13 @@ def test_while_a_registry_is_away_nothing_passes_and_its_breaker_opens(
         assert {each.state for each in resolver.breakers()["source"].values()} == {"closed"}
         with pytest.raises(Unavailable, match="failed 5 times in a row"):
             ours.translate(**batch)
+        with pytest.raises(Unavailable, match='registry of "outage"'):
+            resolver.ping()
 
         registry.start()
         with pytest.raises(Unavailable, match="asked again in 10 s"):
             ours.translate(**batch)
+        resolver.ping()
         now[0] = 10.0
         assert resolver.breakers()["outage"]["versions"].state == "half-open"
         done = ours.translate(**batch)

@@ -1,10 +1,11 @@
 """Histories: what strict and lenient accept, what they complete and what they refuse."""
 
+import hashlib
 import itertools
 
 import pytest
 
-from barnabas.schemas.history import Entry, compared
+from barnabas.schemas.history import Entry, compared, described
 from barnabas.schemas.settings import Mode
 
 
@@ -47,11 +48,16 @@ def test_a_schema_that_stands_twice_counts_where_it_stands_first() -> None:
     assert {number: entry.id for number, entry in found.there.items()} == {1: 101, 2: 103, 3: 101}
 
 
-def test_problems_name_the_versions() -> None:
-    assert compared("strict", history("A"), history("AX", 100)).problem.startswith("version 2 (id 102, ")
-    problem = compared("lenient", history("AB"), history("B", 100)).problem
-    assert problem.startswith("where the source has version 1 (id 2, ")
-    assert "the destination has version 1 (id 101, " in problem
+def test_problems_name_the_versions_and_mark_what_is_equal() -> None:
+    mark = {key: hashlib.sha256(key.encode()).hexdigest()[:8] for key in "ABXY"}
+    assert compared("strict", history("A"), history("AXY", 100)).problem == (
+        f"version 2 (id 102, {mark['X']}) of the destination is not at the source"
+    )
+    assert compared("lenient", history("AB"), history("B", 100)).problem == (
+        f"where the source has version 1 (id 2, {mark['A']}) the destination has version 1 (id 101, {mark['B']})"
+    )
+    assert described(history("AB")) == f"1 (id 2, {mark['A']}), 2 (id 3, {mark['B']})"
+    assert described([]) == "no version"
 
 
 @pytest.mark.parametrize("mode", ["strict", "lenient"])

@@ -118,6 +118,12 @@ def test_an_id_that_does_not_fit_a_record_is_refused(server: Server, client: Reg
         client.register("orders-value", Schema('"int"'))
 
 
+@pytest.mark.parametrize("number", [0, 2**31 - 1])
+def test_the_smallest_and_the_largest_id_are_taken(server: Server, client: RegistryClient, number: int) -> None:
+    server.answers = [(200, {"id": number})]
+    assert client.register("orders-value", Schema('"int"')) == number
+
+
 @pytest.mark.parametrize("answer", [[], {}, {"id": 1}, "text", 7, None])
 def test_an_answer_of_another_shape_is_refused(server: Server, client: RegistryClient, answer: Any) -> None:
     server.answers = [(200, answer)]

@@ -5,6 +5,7 @@ subject the records tell, and the plan is empty.
 """
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from barnabas.schemas.mirroring import Mirroring
@@ -36,29 +37,33 @@ class CopiedSubject:
 
 def plan(settings: TranslationSettings) -> tuple[SubjectPlan, ...]:
     """What `copy` would do, references before what refers to them; writes nothing."""
-    mirroring, pairs = _prepared(settings)
     planned: dict[str, SubjectPlan] = {}
-    for source, destination in pairs:
-        for each in _planned(mirroring, source, destination, None):
-            known = planned.get(each.source)
-            if known is None or len(known.missing) < len(each.missing):
-                planned[each.source] = each
+    with _prepared(settings) as (mirroring, pairs):
+        for source, destination in pairs:
+            for each in _planned(mirroring, source, destination, None):
+                known = planned.get(each.source)
+                if known is None or len(known.missing) < len(each.missing):
+                    planned[each.source] = each
     return tuple(planned.values())
 
 
 def copy(settings: TranslationSettings) -> tuple[CopiedSubject, ...]:
     """Copy every subject that is certain; stops at the first one that is refused."""
-    mirroring, pairs = _prepared(settings)
-    return tuple(
-        CopiedSubject(source, destination, mirroring.copy_all(source, destination)) for source, destination in pairs
-    )
+    with _prepared(settings) as (mirroring, pairs):
+        return tuple(
+            CopiedSubject(source, destination, mirroring.copy_all(source, destination)) for source, destination in pairs
+        )
 
 
-def _prepared(settings: TranslationSettings) -> tuple[Mirroring, list[tuple[str, str]]]:
-    source, destination = RegistryClient(settings.source), RegistryClient(settings.destination)
-    pairs = known_ahead(settings.rules, settings.routes, source.subjects())
-    mirroring = Mirroring(source, destination, settings.rules, dict(settings.routes))
-    return mirroring, [(pair.source, pair.destination) for pair in pairs if pair.source is not None]
+@contextmanager
+def _prepared(settings: TranslationSettings) -> Iterator[tuple[Mirroring, list[tuple[str, str]]]]:
+    with (
+        closing(RegistryClient(settings.source)) as source,
+        closing(RegistryClient(settings.destination)) as destination,
+    ):
+        pairs = known_ahead(settings.rules, settings.routes, source.subjects())
+        mirroring = Mirroring(source, destination, settings.rules, dict(settings.routes))
+        yield mirroring, [(pair.source, pair.destination) for pair in pairs if pair.source is not None]
 
 
 def _planned(mirroring: Mirroring, source: str, destination: str, through: int | None) -> Iterator[SubjectPlan]:

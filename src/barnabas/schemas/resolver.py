@@ -53,6 +53,11 @@ class Resolver:
         found = self._remembered((route, side, guid), lambda: self._bring_guid(route, side, guid))
         return found if isinstance(found, Unresolved) else None
 
+    def ping(self) -> None:
+        """Raises where one of the registries does not answer: the driver holds its mirror by this."""
+        self._source.ping()
+        self._destination.ping()
+
     def breakers(self) -> dict[str, dict[str, BreakerState]]:
         """The breakers' states by cluster name and operation."""
         return {client.settings.name: client.breakers() for client in (self._source, self._destination)}

@@ -152,7 +152,6 @@ class Translator:
             name = guid(encoded.dictionary[both & (2**ROUTE_SHIFT - 1)].as_py() or b"")
             if name is None:
                 if self._rules.carried(side) == "registry":
-                    carried[those] = True
                     bad += _bad(those, f"header {GUID_HEADERS[side]} does not hold a schema GUID")
                 continue
             carried[those] = True
