@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from barnabas.tunnel.keys import create
 from tests.kafka_io import wait_until
 
 NAME = "eu"
+FETCH = "import sys, urllib.request as web; print(web.urlopen(sys.argv[1]).read().decode())"
 STOP_SECONDS = 15.0
 START_SECONDS = 30.0
 
@@ -41,6 +43,7 @@ class Ends:
     limits: dict[str, Any] = field(default_factory=dict)
     prefix: dict[str, list[str]] = field(default_factory=dict)
     address: str = LOOPBACK
+    port_number: int = 0
 
     def __post_init__(self) -> None:
         self.directory = self.lab / self.name
@@ -48,7 +51,7 @@ class Ends:
         self.key = self.directory / "tunnel.key"
         create(self.key)
         port, *self.metrics_ports = free_ports(3)
-        self.port = Address(self.address, port)
+        self.port = Address(self.address, self.port_number or port)
         self.file = self.directory / "tunnel.json"
         self.processes = {role: Process(self.lab, f"{self.name}-{role}") for role in ("serve", "connect")}
         self.write()
@@ -86,14 +89,20 @@ class Ends:
 
     def metric(self, role: str, name: str, **labels: str) -> float:
         """A metric of one end, summed over the labels not given; 0 while the end does not answer."""
-        port = self.metrics_ports[0 if role == "serve" else 1]
-        try:
-            page = httpx.get(f"http://{LOOPBACK}:{port}/metrics", trust_env=False, timeout=10).text
-        except httpx.TransportError:
-            return 0.0
+        page = self._metrics_page(role)
         found = re.findall(rf"^barnabas_tunnel_{name}{{(.*)}} (\S+)$", page, re.MULTILINE)
         wanted = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(float(value) for given, value in found if all(label in given for label in wanted))
+
+    def _metrics_page(self, role: str) -> str:
+        url = f"http://{LOOPBACK}:{self.metrics_ports[0 if role == 'serve' else 1]}/metrics"
+        if role in self.prefix:
+            command = [*self.prefix[role], sys.executable, "-c", FETCH, url]
+            return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        try:
+            return httpx.get(url, trust_env=False, timeout=10).text
+        except httpx.TransportError:
+            return ""
 
     def rss(self, role: str) -> int:
         """Resident memory of one end, in bytes."""

@@ -7,6 +7,7 @@ work, and would only hide what is wrong.
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,14 +108,14 @@ class _Way:
     def sasl(self) -> str:
         problems: list[KafkaError] = []
         own: dict[str, Any] = {**self.settings, "error_cb": problems.append, "log_level": 0}
-        admin = AdminClient(own)
-        with suppress(KafkaException):
-            count = len(admin.list_topics(timeout=SASL_SECONDS).topics)
+        admin, deadline = AdminClient(own), time.monotonic() + SASL_SECONDS
+        while time.monotonic() < deadline and not any(map(_is_final, problems)):
+            with suppress(KafkaException):
+                count = len(admin.list_topics(timeout=1).topics)
+                return f"logged in; {count} topics seen"
             admin.poll(0)
-            return f"logged in; {count} topics seen"
-        admin.poll(0)
-        what = next((p.str() for p in problems if p.code() == KafkaError._AUTHENTICATION), "")
-        what = what or next((p.str() for p in problems), f"no answer in {SASL_SECONDS:g} s")
+        found = sorted(problems, key=_is_final, reverse=True)
+        what = found[0].str() if found else f"no answer in {SASL_SECONDS:g} s"
         raise Refused(f"the brokers do not let this user in: {what}; are mechanism, username and password right?")
 
     def _broker_context(self) -> ssl.SSLContext:
@@ -164,6 +165,10 @@ def _steps(way: _Way) -> Iterator[Step]:
         except BarnabasError as error:
             yield Step(name, False, str(error))
             return
+
+
+def _is_final(problem: KafkaError) -> bool:
+    return problem.code() == KafkaError._AUTHENTICATION
 
 
 def _resolved(host: str) -> set[str]:

@@ -1,0 +1,178 @@
+"""Two networks, one link, one open port: a three-broker cluster with TLS and SASL is read by its brokers' own names."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.lab.ports import free_ports
+from barnabas.lab.process import Process
+from barnabas.tunnel import keys
+from tests.kafka_io import wait_until
+from tests.tunnel_ends import Ends, running
+from tests.tunnel_network import SECONDS, SOURCE_ADDRESS, Inside, Networks, networks, wait_for
+
+RECORDS = 1_000_000
+CUT_SECONDS = 20
+START_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything up: the cluster in its network, both ends of the tunnel, and topic `orders` with the records."""
+
+    networks: Networks
+    ends: Ends
+    settings: dict[str, str]
+    registry: str
+    original: dict[str, Any]
+
+    @property
+    def source(self) -> Inside:
+        return Inside(self.networks.inside(self.networks.source))
+
+    @property
+    def destination(self) -> Inside:
+        return Inside(self.networks.inside(self.networks.destination))
+
+    def tunnel(self, **serve: Any) -> dict[str, Any]:
+        tunnel: dict[str, Any] = json.loads(self.ends.file.read_text())["tunnels"]["eu"]
+        return {**tunnel, "serve": {**tunnel["serve"], **serve}}
+
+
+@pytest.fixture(scope="module")
+def world(lab_directory: Path) -> Iterator[World]:
+    for tool, package in (("ip", "iproute2"), ("nft", "nftables")):
+        if shutil.which(tool) is None:
+            pytest.fail(f"{tool} is needed to make networks: apt-get install {package}")
+    if os.geteuid() != 0:
+        pytest.skip("only root may make network namespaces")
+    [port] = free_ports(1)
+    with networks(port) as made:
+        inside = made.inside(made.source)
+        cluster = Process(lab_directory, "tunnel-source")
+        cluster.start([*inside, sys.executable, "-m", "tests.tunnel_network", str(lab_directory)])
+        try:
+            wait_for(lab_directory / "source.json", START_SECONDS)
+            told = json.loads((lab_directory / "source.json").read_text())
+            Inside(inside).ask(do="write", settings=told["settings"], topic="orders", count=RECORDS)
+            original = Inside(inside).ask(do="digest", settings=told["settings"], topic="orders")
+            ends = _ends(lab_directory, made, told)
+            with running(ends, "--write-hosts"):
+                yield World(made, ends, told["settings"], told["registry"], original)
+        finally:
+            cluster.stop(30)
+
+
+def _ends(lab: Path, made: Networks, told: dict[str, Any]) -> Ends:
+    settings = told["settings"]
+    password = lab / "tunnel-password"
+    password.write_text(settings["sasl.password"])
+    cluster = {
+        "bootstrap": settings["bootstrap.servers"],
+        "sasl": {"mechanism": settings["sasl.mechanism"], "username": f"file:{lab / 'tunnel-user'}"},
+        "tls": {"ca": settings["ssl.ca.location"]},
+    }
+    (lab / "tunnel-user").write_text(settings["sasl.username"])
+    cluster["sasl"]["password"] = f"file:{password}"
+    prefix = {"serve": made.inside(made.source), "connect": made.inside(made.destination)}
+    return Ends(
+        lab, "tunnel-network", [], cluster=cluster, serve={"registry": told["registry"]}, prefix=prefix,
+        address=SOURCE_ADDRESS, port_number=made.port,
+    )  # fmt: skip
+
+
+def test_a_million_records_cross_by_broker_names_and_nothing_but_the_tunnel_carries_them(world: World) -> None:
+    strict = {**world.settings, "ssl.endpoint.identification.algorithm": "https"}
+    carried_before, started = world.networks.bytes_carried(), time.monotonic()
+    copied = world.destination.ask(do="digest", settings=strict, topic="orders")
+    seconds, carried = time.monotonic() - started, world.networks.bytes_carried() - carried_before
+    assert copied == world.original
+    assert copied["count"] == RECORDS
+    print(f"{RECORDS} records through the tunnel in {seconds:.1f} s; {carried} bytes on its port")
+    for side in (world.networks.source, world.networks.destination):
+        packets = world.networks.packets(side)
+        print(f"{side}: packets {packets}")
+        assert packets["tunnel"] > 1000
+        assert packets["other"] == 0
+    assert carried > RECORDS * 100
+
+
+def test_the_registry_is_reached_by_its_name(world: World) -> None:
+    url = f"http://{world.registry}/apis/ccompat/v7/subjects"
+    assert world.destination.ask(do="get", url=url) == []
+
+
+def test_diagnose_goes_every_step_of_the_way(world: World) -> None:
+    steps = world.destination.ask(do="diagnose", tunnel=world.tunnel(), settings=world.settings)
+    for step in steps:
+        print(f"{step['name']}: {step['ok']}: {step['detail']}")
+    assert [step["name"] for step in steps if step["ok"]] == [
+        "port reachable", "certificate", "broker list", "names", "TLS name", "SASL",
+    ]  # fmt: skip
+
+
+def test_diagnose_names_the_step_that_fails(world: World, tmp_path: Path) -> None:
+    [other_ca, other_key] = tmp_path / "ca.pem", tmp_path / "other.key"
+    keys.create(other_key)
+    other_ca.write_text(keys.load(other_key, keys.Role.SERVE).authority)
+    wrong: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+        "port reachable": (world.tunnel(address=f"127.0.0.1:{world.networks.port}"), {}),
+        "certificate": ({**world.tunnel(), "key": str(other_key)}, {}),
+        "broker list": (world.tunnel(), {"bootstrap.servers": "b7.orange.test:9092"}),
+        "names": ({**world.tunnel(), "connect": {"loopback": "127.0.5.1"}}, {}),
+        "TLS name": (world.tunnel(), {"ssl.ca.location": str(other_ca)}),
+        "SASL": (world.tunnel(), {"sasl.password": "wrong"}),
+    }
+    for expected, (tunnel, change) in wrong.items():
+        steps = world.destination.ask(do="diagnose", tunnel=tunnel, settings={**world.settings, **change})
+        assert [step["name"] for step in steps if not step["ok"]] == [expected], steps
+        assert steps[-1]["name"] == expected
+        print(f"{expected}: {steps[-1]['detail']}")
+        assert world.settings["sasl.password"] not in str(steps)
+
+
+def test_a_link_cut_for_twenty_seconds_is_survived(world: World) -> None:
+    given = {"do": "digest", "settings": world.settings, "topic": "orders"}
+    before = world.networks.bytes_carried()
+    with world.destination.asking() as reader:
+        assert reader.stdin is not None
+        reader.stdin.write(json.dumps(given))
+        reader.stdin.close()
+        reader.stdin = None
+        wait_until(lambda: world.networks.bytes_carried() > before + RECORDS * 10, 60, "the copy to be under way")
+        world.networks.cut()
+        at_cut, deadline = world.networks.bytes_carried(), time.monotonic() + CUT_SECONDS
+        while time.monotonic() < deadline:
+            assert reader.poll() is None, "the copy ended before the link was cut"
+            time.sleep(0.5)
+        assert world.networks.bytes_carried() < at_cut + RECORDS * 10
+        world.networks.mend()
+        output, errors = reader.communicate(timeout=SECONDS)
+    assert json.loads(output) == world.original, errors
+
+
+def test_the_names_are_taken_out_of_the_hosts_file_at_the_end(world: World) -> None:
+    hosts = Path("/etc/netns", world.networks.destination, "hosts")
+    assert "b2.orange.test" in hosts.read_text()
+    world.ends.stop("connect")
+    assert hosts.read_text() == "127.0.0.1 localhost\n"
+    command = [*world.networks.inside(world.networks.destination), "getent", "hosts", "b2.orange.test"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+
+
+def test_what_is_not_the_tunnel_is_dropped_and_would_have_been_counted(world: World) -> None:
+    before = world.networks.packets(world.networks.destination)["other"]
+    port = world.settings["bootstrap.servers"].rpartition(":")[2]
+    probe = f"import socket; socket.create_connection(('{SOURCE_ADDRESS}', {port}), 0.5)"
+    command = [*world.networks.inside(world.networks.destination), sys.executable, "-c", probe]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+    assert world.networks.packets(world.networks.destination)["other"] > before
