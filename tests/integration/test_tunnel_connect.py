@@ -1,0 +1,109 @@
+"""Connect follows serve: a list that changes, a serve that goes and comes, and names that go when it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.lab.cluster import KafkaCluster
+from barnabas.tunnel.refusals import Reason
+from tests.integration.test_tunnel_relay import Target, echo
+from tests.kafka_io import wait_until
+from tests.tunnel_ends import Ends, running
+
+LOOPBACK = {"loopback": "127.0.3.1"}
+
+
+@pytest.fixture
+def targets() -> Iterator[list[Target]]:
+    made = [Target(echo), Target(echo)]
+    yield made
+    for target in made:
+        target.listening.close()
+
+
+def passes(ends: Ends, target: int = 0) -> bool:
+    """Whether a connection to the target goes through now."""
+    try:
+        with ends.dial(target) as client:
+            client.sendall(b"ping")
+            return client.recv(10) == b"ping"
+    except OSError:
+        return False
+
+
+def test_connections_work_again_when_serve_is_back(lab_directory: Path, targets: list[Target]) -> None:
+    ends = Ends(lab_directory, "tunnel-back", [targets[0].address], connect=LOOPBACK)
+    with running(ends):
+        assert passes(ends)
+        ends.processes["serve"].kill()
+        assert not passes(ends)
+        assert ends.metric("connect", "refused_total", reason=Reason.LINK) == 1
+        wait_until(lambda: ends.metric("connect", "list_current") == 0, 10, "connect to notice")
+        ends.start("serve")
+        wait_until(lambda: passes(ends), 20, "connections to pass again")
+        ends.wait_until_ready()
+        assert "does not answer" in ends.log("connect") or "cannot be reached" in ends.log("connect")
+
+
+def test_connect_may_start_before_serve(lab_directory: Path, targets: list[Target]) -> None:
+    ends = Ends(lab_directory, "tunnel-early", [targets[0].address], connect=LOOPBACK)
+    try:
+        ends.start("connect")
+        wait_until(lambda: "trying again" in ends.log("connect"), 30, "connect to miss serve")
+        ends.start("serve")
+        wait_until(lambda: passes(ends), 30, "connections to pass")
+    finally:
+        ends.stop("connect")
+        ends.stop("serve")
+
+
+def test_listeners_follow_the_list(lab_directory: Path, targets: list[Target]) -> None:
+    ends = Ends(lab_directory, "tunnel-list", [targets[0].address], connect=LOOPBACK)
+    with running(ends):
+        ends.targets = [targets[1].address]
+        ends.write()
+        ends.stop("serve")
+        ends.start("serve")
+        wait_until(lambda: passes(ends), 20, "the new target to be led to")
+        ends.targets = [targets[0].address]
+        with pytest.raises(ConnectionRefusedError):
+            ends.dial()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_connect_cleanly_and_its_block_is_gone(
+    lab_directory: Path, targets: list[Target], tmp_path: Path, number: signal.Signals
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    own = {**LOOPBACK, "hosts_file": str(hosts)}
+    ends = Ends(lab_directory, f"tunnel-{number.name}", [targets[0].address], connect=own)
+    with running(ends, "--write-hosts"), ends.dial() as client:
+        client.sendall(b"ping")
+        assert client.recv(10) == b"ping"
+        assert "barnabas tunnel eu: begin" in hosts.read_text()
+        pid = ends.processes["connect"].pid
+        assert pid is not None
+        os.kill(pid, number)
+        assert ends.processes["connect"].wait(10) == 0
+        assert hosts.read_text() == "127.0.0.1 localhost\n"
+        with pytest.raises(ConnectionResetError):
+            client.recv(10)
+        assert f"stopped by {number.name}" in ends.log("connect")
+
+
+def test_hosts_asks_serve_for_brokers_that_are_discovered(lab_directory: Path, source: KafkaCluster) -> None:
+    """The lab's broker advertises an address, for which there is no name; the name to start from is mapped."""
+    [port] = source.ports
+    cluster = {"bootstrap": f"broker.invalid:{port},{source.bootstrap}"}
+    ends = Ends(lab_directory, "tunnel-hosts", [], cluster=cluster, connect=LOOPBACK)
+    with running(ends):
+        wait_until(lambda: ends.metric("serve", "targets") >= 2, 20, "the cluster's answer")
+        command = [sys.executable, "-m", "tests.tunnel_ends", "hosts", "-c", str(ends.file), "--format", "compose"]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert printed == 'extra_hosts:\n  - "broker.invalid:127.0.3.1"\n'
