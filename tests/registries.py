@@ -8,7 +8,7 @@ from barnabas.lab.registry import Registry
 from barnabas.schemas.mirroring import Mirroring
 from barnabas.schemas.registry import RegistryClient
 from barnabas.schemas.schema import Reference, Schema
-from barnabas.schemas.settings import RegistrySettings, SchemaRules, TranslationSettings
+from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
 
 
 def avro(name: str, *fields: str, **types: str) -> Schema:
@@ -57,8 +57,9 @@ class Registries:
 
     def translation(self, rules: SchemaRules, *routes: tuple[str, str], **changed: Any) -> TranslationSettings:
         source, destination = self.settings
+        numbered = tuple(TopicRoute(number, *topics) for number, topics in enumerate(routes))
         return TranslationSettings(
-            mirror="orders", source=source, destination=destination, rules=rules, routes=routes, **changed
+            mirror="orders", source=source, destination=destination, rules=rules, routes=numbered, **changed
         )
 
     def fill(self, subject: str, schemas: list[Schema]) -> list[int]:

@@ -9,7 +9,7 @@ from barnabas.config.cluster import Registry
 from barnabas.config.schemas import Schemas, registry_settings
 from barnabas.errors import Refused
 from barnabas.schemas.schema import Reference, Schema, from_answer
-from barnabas.schemas.settings import RegistrySettings, SchemaRules, TranslationSettings
+from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
 from barnabas.schemas.wire import guid, prefixed, schema_id
 
 PROTO = 'syntax = "proto3";\nmessage A {\n  int32 a = 1; // one\n}\n'
@@ -70,7 +70,7 @@ def test_the_wire_format() -> None:
 
 def test_settings_survive_the_way_to_a_worker_and_hide_secrets() -> None:
     registry = RegistrySettings("grape", "https://u:hidden@h/p?q=hidden", username="hidden", password="hidden")
-    settings = TranslationSettings("m", registry, registry, SchemaRules(), (("a", "b"),))
+    settings = TranslationSettings("m", registry, registry, SchemaRules(), (TopicRoute(3, "a", "b"),))
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert hash(settings) == hash(pickle.loads(pickle.dumps(settings)))
     assert "hidden" not in repr(settings)

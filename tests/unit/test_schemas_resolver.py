@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.errors import Unavailable
+from barnabas.errors import Refused, Unavailable
 from barnabas.schemas.resolver import Resolver, Unresolved
-from barnabas.schemas.settings import RegistrySettings, SchemaRules, TranslationSettings
+from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
 from tests.fake_registry import Server
 
 GUID = "00000000-0000-0000-0000-000000000007"
@@ -30,7 +30,7 @@ def resolver(servers: tuple[Server, Server]) -> Iterator[Resolver]:
         RegistrySettings(name, server.url) for name, server in zip(("orange", "grape"), servers, strict=True)
     )
     rules = SchemaRules(mode="ids", compatibility="NONE")
-    resolver = Resolver(TranslationSettings("m", source, destination, rules, (("orders", "orders.copy"),)))
+    resolver = Resolver(TranslationSettings("m", source, destination, rules, (TopicRoute(0, "orders", "orders.copy"),)))
     yield resolver
     resolver.close()
 
@@ -87,3 +87,18 @@ def test_a_schema_that_is_registered_but_not_shown_is_asked_for_again_later(
     destination.pages["POST /api/subjects/orders.copy-value/versions"] = (200, {"id": 9})
     with pytest.raises(Unavailable, match="does not show the schema just registered with id 9"):
         resolver.destination_id(0, "value", 7)
+
+
+def test_what_leaves_for_the_driver_has_a_name_of_the_error_tree(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    servers[0].answers = [(404, b"")]
+    with pytest.raises(Refused, match="is the registry's url complete") as error:
+        resolver.destination_id(0, "value", 7)
+    assert type(error.value) is Refused
+
+
+def test_a_route_that_is_not_in_the_plan_is_refused(resolver: Resolver, servers: tuple[Server, Server]) -> None:
+    servers[0].pages["GET /api/schemas/ids/7"] = (200, INT)
+    with pytest.raises(Refused, match="route 5, which is not in the plan"):
+        resolver.destination_id(5, "value", 7)

@@ -6,11 +6,11 @@ import pytest
 
 from barnabas.errors import Refused
 from barnabas.schemas.schema import Schema
-from barnabas.schemas.settings import SchemaRules, Strategy
+from barnabas.schemas.settings import SchemaRules, Strategy, TopicRoute
 from barnabas.schemas.subjects import Pair, known_ahead, record_name, renamed, subject_pair
 
 ORDER = Schema('{"type":"record","name":"Order","namespace":"com.shop","fields":[]}')
-ROUTE = ("orders", "orders.copy")
+ROUTE = TopicRoute(7, "orders", "orders.copy")
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_a_subject_that_is_referred_to_follows_its_topic(subject: str, strategy:
 
 def test_what_is_certain_before_any_record() -> None:
     subjects = ["a-value", "a-key", "a-b-value", "a-Order", "a-b-Order", "Order", "aa-value"]
-    routes = [("a", "x"), ("a-b", "y")]
-    assert known_ahead(SchemaRules(), routes, subjects) == (Pair("a-value", "x-value"), Pair("a-b-value", "y-value"))
+    topics = {"a": "x", "a-b": "y"}
+    assert known_ahead(SchemaRules(), topics, subjects) == (Pair("a-value", "x-value"), Pair("a-b-value", "y-value"))
     both = SchemaRules(key="auto")
-    assert known_ahead(both, routes[:1], subjects) == (Pair("a-key", "x-key"), Pair("a-value", "x-value"))
-    by_record = known_ahead(SchemaRules(strategy="topic-record-name"), routes, subjects)
+    assert known_ahead(both, {"a": "x"}, subjects) == (Pair("a-key", "x-key"), Pair("a-value", "x-value"))
+    by_record = known_ahead(SchemaRules(strategy="topic-record-name"), topics, subjects)
     assert Pair("a-Order", "x-Order") in by_record
     assert Pair("a-b-Order", "y-Order") in by_record
     assert Pair("a-b-Order", "x-b-Order") not in by_record
-    assert known_ahead(SchemaRules(strategy="record-name"), routes, subjects) == ()
+    assert known_ahead(SchemaRules(strategy="record-name"), topics, subjects) == ()

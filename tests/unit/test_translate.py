@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.errors import Unavailable
 from barnabas.schemas.resolver import Resolver, Unresolved
-from barnabas.schemas.settings import Carried, RegistrySettings, SchemaRules, TranslationSettings
+from barnabas.schemas.settings import Carried, RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
 from barnabas.schemas.wire import prefixed, schema_id
 from barnabas.worker.translate import Translated, Translator
 
@@ -18,6 +18,7 @@ REGISTRY = RegistrySettings("nowhere", "http://127.0.0.1:9")
 GUID = uuid.UUID(int=7)
 STRANGE = uuid.UUID(int=8)
 UNKNOWN, MISPLACED = 13, 17
+ROUTES = (0, 1, 2**31, 2**32 - 1)  # a route number is any that has 32 bits
 
 
 def becomes(number: int, route: int) -> int:
@@ -42,7 +43,7 @@ class Table(Resolver):
 
 
 def translator(key: Carried = "none", value: Carried = "registry") -> tuple[Translator, Table]:
-    routes = tuple((f"t{n}", f"u{n}") for n in range(4))
+    routes = tuple(TopicRoute(n, f"t{n}", f"u{n}") for n in ROUTES)
     settings = TranslationSettings("m", REGISTRY, REGISTRY, SchemaRules(key=key, value=value), routes)
     table = Table()
     return Translator(settings, table), table
@@ -87,7 +88,7 @@ def test_random_columns_and_slices_come_out_as_record_by_record(seed: int, kind:
     dice = random.Random(seed)
     length = dice.choice([0, 1, 7, 200])
     keys, values = ([some_payload(dice) for _ in range(length)] for _ in range(2))
-    routes = [dice.randrange(4) for _ in range(length)]
+    routes = [dice.choice(ROUTES) for _ in range(length)]
     carried: tuple[Carried, Carried] = (
         dice.choice(["registry", "none", "auto"]),
         dice.choice(["registry", "none", "auto"]),
@@ -97,7 +98,7 @@ def test_random_columns_and_slices_come_out_as_record_by_record(seed: int, kind:
     part = slice(first, first + count)
     ours, _ = translator(*carried)
     given = [pa.array(each, kind).slice(first, count) for each in (keys, values)]
-    done = translate(ours, given[1], pa.array(routes, pa.int32()).slice(first, count), given[0])
+    done = translate(ours, given[1], pa.array(routes, pa.int64()).slice(first, count), given[0])
 
     expected = [
         tuple(simply(payload, route, how) for payload, how in zip(both, carried, strict=True))
@@ -226,7 +227,9 @@ class Answers(Resolver):
 
 def test_what_is_known_is_kept_what_is_unknown_is_asked_again_and_an_outage_forgets_all() -> None:
     now = [0.0]
-    settings = TranslationSettings("m", REGISTRY, REGISTRY, SchemaRules(), (("a", "b"),), reask_seconds=10.0)
+    settings = TranslationSettings(
+        "m", REGISTRY, REGISTRY, SchemaRules(), (TopicRoute(0, "a", "b"),), reask_seconds=10.0
+    )
     resolver = Answers(settings, lambda: now[0])
     unknown = Unresolved("unknown", known=False)
     resolver.answers = [1, unknown, 2, Unavailable("away"), 3]

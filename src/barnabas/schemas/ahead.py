@@ -61,8 +61,8 @@ def _prepared(settings: TranslationSettings) -> Iterator[tuple[Mirroring, list[t
         closing(RegistryClient(settings.source)) as source,
         closing(RegistryClient(settings.destination)) as destination,
     ):
-        pairs = known_ahead(settings.rules, settings.routes, source.subjects())
-        mirroring = Mirroring(source, destination, settings.rules, dict(settings.routes))
+        pairs = known_ahead(settings.rules, settings.renames, source.subjects())
+        mirroring = Mirroring(source, destination, settings.rules, settings.renames)
         yield mirroring, [(pair.source, pair.destination) for pair in pairs if pair.source is not None]
 
 

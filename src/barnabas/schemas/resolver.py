@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from barnabas.errors import Unavailable
+from barnabas.errors import Refused, Unavailable
 from barnabas.schemas.answers import NoSuchPath
 from barnabas.schemas.breaker import BreakerState, Clock
 from barnabas.schemas.mirroring import Mirroring
 from barnabas.schemas.registry import RegistryClient
 from barnabas.schemas.schema import Schema
-from barnabas.schemas.settings import Side, TranslationSettings
+from barnabas.schemas.settings import Side, TopicRoute, TranslationSettings
 from barnabas.schemas.subjects import Pair, subject_pair
 
 Key = tuple[int, Side, int | str]
@@ -40,7 +40,8 @@ class Resolver:
         self._clock = clock
         self._source = RegistryClient(settings.source, clock=clock)
         self._destination = RegistryClient(settings.destination, clock=clock)
-        self._mirroring = Mirroring(self._source, self._destination, settings.rules, dict(settings.routes))
+        self._mirroring = Mirroring(self._source, self._destination, settings.rules, settings.renames)
+        self._routes = {route.number: route for route in settings.routes}
         self._resolved: dict[Key, int] = {}
         self._unresolved: dict[Key, tuple[float, Unresolved]] = {}
 
@@ -79,6 +80,8 @@ class Resolver:
         except Unavailable:
             self._resolved.clear()
             raise
+        except Refused as error:  # by a name of errors.py, by which Spark brings it to the driver
+            raise Refused(str(error)) from error
         if isinstance(answer, int):
             self._unresolved.pop(key, None)
             self._resolved[key] = answer
@@ -121,18 +124,23 @@ class Resolver:
 
     def _bring_topic(self, route: int, side: Side, guid: str) -> int | Unresolved:
         """Where the source cannot be asked by GUID, its schema is among the versions of the topic's subject."""
-        topic, destination = self._settings.routes[route]
-        subject, strategy = f"{topic}-{side}", self._settings.rules.strategy
+        topics = self._route(route)
+        subject, strategy = f"{topics.source}-{side}", self._settings.rules.strategy
         if strategy != "topic-name" or not self._source.history(subject):
             return Unresolved(
                 f"schema GUID {guid} cannot be looked up: the {self._source.title} cannot be asked by GUID, and with "
                 f'subjects: {strategy} there is no subject "{subject}" to copy instead',
                 known=False,
             )
-        return max(self._mirroring.copy_all(subject, f"{destination}-{side}").values())
+        return max(self._mirroring.copy_all(subject, f"{topics.destination}-{side}").values())
 
     def _pair(self, route: int, side: Side, schema: Schema) -> Pair:
-        return subject_pair(self._settings.rules, self._settings.routes[route], side, schema)
+        return subject_pair(self._settings.rules, self._route(route), side, schema)
+
+    def _route(self, number: int) -> TopicRoute:
+        if number not in self._routes:
+            raise Refused(f'mirror "{self._settings.mirror}": a record has route {number}, which is not in the plan')
+        return self._routes[number]
 
     def _misplaced(self, what: str, pair: Pair, number: int | None) -> Unresolved:
         places = () if number is None else self._source.places(number)

@@ -5,7 +5,7 @@ model. Credentials are among them because the workers register schemas; they nev
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 Side = Literal["key", "value"]
@@ -77,16 +77,26 @@ class SchemaRules:
         return self.key if side == "key" else self.value
 
 
+class TopicRoute(NamedTuple):
+    """A source topic, the destination topic it becomes, and the number by which records name the two."""
+
+    number: int
+    source: str
+    destination: str
+
+
 @dataclass(frozen=True)
 class TranslationSettings:
-    """Everything a worker needs to translate ids for one mirror.
-
-    `routes[n]` is the (source topic, destination topic) of route number n, as the records carry it.
-    """
+    """Everything a worker needs to translate ids for one mirror."""
 
     mirror: str
     source: RegistrySettings
     destination: RegistrySettings
     rules: SchemaRules
-    routes: tuple[tuple[str, str], ...]
+    routes: tuple[TopicRoute, ...]
     reask_seconds: float = REASK_SECONDS
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """Source topic → destination topic."""
+        return {route.source: route.destination for route in self.routes}

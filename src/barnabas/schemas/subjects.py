@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas.errors import Refused
 from barnabas.schemas.schema import Schema, proto_tokens
-from barnabas.schemas.settings import SchemaRules, Side, Strategy
+from barnabas.schemas.settings import SchemaRules, Side, Strategy, TopicRoute
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Pair:
     destination: str
 
 
-def subject_pair(rules: SchemaRules, route: tuple[str, str], side: Side, schema: Schema) -> Pair:
+def subject_pair(rules: SchemaRules, route: TopicRoute, side: Side, schema: Schema) -> Pair:
     """Where the schema of a record on `route` stands, and where it is to stand."""
     if rules.subject is not None:
         return Pair(None, rules.subject)
-    source, destination = (_named(rules.strategy, topic, side, schema) for topic in route)
+    source, destination = (_named(rules.strategy, topic, side, schema) for topic in (route.source, route.destination))
     return Pair(source, destination)
 
 
@@ -55,8 +55,8 @@ def renamed(subject: str, strategy: Strategy, renames: Mapping[str, str]) -> str
     return subject
 
 
-def known_ahead(rules: SchemaRules, routes: Iterable[tuple[str, str]], subjects: Iterable[str]) -> tuple[Pair, ...]:
-    """The pairs that are certain before any record is read, of the `subjects` the source has.
+def known_ahead(rules: SchemaRules, topics: Mapping[str, str], subjects: Iterable[str]) -> tuple[Pair, ...]:
+    """The pairs that are certain before any record of these topics is read, of the `subjects` the source has.
 
     With record-name or a fixed subject only the records tell which schemas a topic uses: nothing is certain.
     """
@@ -64,7 +64,6 @@ def known_ahead(rules: SchemaRules, routes: Iterable[tuple[str, str]], subjects:
         return ()
     pairs = []
     present = sorted(subjects)
-    topics = dict(routes)
     for topic, destination in topics.items():
         if rules.strategy == "topic-name":
             wanted = {f"{topic}-{side}" for side in ("key", "value") if rules.carried(side) != "none"}

@@ -23,9 +23,11 @@ from barnabas.schemas.settings import Side, TranslationSettings
 from barnabas.schemas.wire import GUID_HEADERS, MAGIC, PREFIX_BYTES, guid
 
 Ints = npt.NDArray[np.int64]
+Unsigned = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 SIDES: tuple[Side, ...] = ("key", "value")
-ROUTE_SHIFT = 32  # a route number and an id, which has 32 bits, share one integer
+ROUTE_SHIFT = 32  # a route number and an id have 32 bits each and share one integer
+LOW_BITS = 2**ROUTE_SHIFT - 1
 KEPT_TRANSLATORS = 8
 
 
@@ -118,14 +120,13 @@ class Translator:
 
     def _resolved(self, side: Side, rows: Ints, ids: Ints, routes: int | Ints) -> tuple[Ints, list[Bad]]:
         """The new id of each row, the old one where there is none; and why there is none."""
-        joined = ids if isinstance(routes, int) else (routes[rows] << ROUTE_SHIFT) | ids
+        joined = _joined(routes if isinstance(routes, int) else routes[rows], ids)
         distinct = joined[:1] if (joined == joined[0]).all() else np.unique(joined)
         index = np.searchsorted(distinct, joined)
-        new = distinct & (2**ROUTE_SHIFT - 1)
+        new = (distinct & LOW_BITS).astype(np.int64)
         bad: list[Bad] = []
         for at, both in enumerate(distinct.tolist()):
-            route = routes if isinstance(routes, int) else both >> ROUTE_SHIFT
-            found = self._resolver.destination_id(route, side, int(new[at]))
+            found = self._resolver.destination_id(both >> ROUTE_SHIFT, side, both & LOW_BITS)
             if not isinstance(found, Unresolved):
                 new[at] = found
             elif found.known or self._rules.carried(side) == "registry":
@@ -143,13 +144,12 @@ class Translator:
         rows = np.asarray(pc.list_parent_indices(headers).filter(hits), dtype=np.int64)
         encoded = pc.dictionary_encode(flat.field(1).filter(hits), null_encoding="encode")
         codes = np.asarray(encoded.indices, dtype=np.int64)
-        numbers = np.full(rows.size, routes) if isinstance(routes, int) else routes[rows]
-        joined = (numbers << ROUTE_SHIFT) | codes
+        joined = _joined(routes if isinstance(routes, int) else routes[rows], codes)
         carried = np.zeros(length, dtype=np.bool_)
         bad: list[Bad] = []
         for both in np.unique(joined).tolist():
             those = rows[joined == both]
-            name = guid(encoded.dictionary[both & (2**ROUTE_SHIFT - 1)].as_py() or b"")
+            name = guid(encoded.dictionary[both & LOW_BITS].as_py() or b"")
             if name is None:
                 if self._rules.carried(side) == "registry":
                     bad += _bad(those, f"header {GUID_HEADERS[side]} does not hold a schema GUID")
@@ -201,6 +201,11 @@ class _Layout:
 def _ids(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     """Every byte position seen as the start of a record: element n is the id in bytes n+1 to n+4."""
     return np.ndarray((data.size - PREFIX_BYTES + 1,), dtype=">u4", buffer=data, offset=1, strides=(1,))
+
+
+def _joined(routes: int | Ints, numbers: Ints) -> Unsigned:
+    high = np.uint64(routes) if isinstance(routes, int) else routes.astype(np.uint64)
+    return (high << np.uint64(ROUTE_SHIFT)) | numbers.astype(np.uint64)
 
 
 def _restored(column: Any, given: Any, bad: list[Bad]) -> Any:
