@@ -50,7 +50,7 @@ class Sasl(Strict):
                 raise PydanticCustomError("sasl", "{m} needs `{name}`", {"m": self.mechanism, "name": name})
         for name in foreign:
             if getattr(self, name) is not None:
-                raise PydanticCustomError("sasl", "{m} takes no `{name}`", {"m": self.mechanism, "name": name})
+                raise PydanticCustomError("sasl", "{m} takes no `{key}`", {"m": self.mechanism, "key": name})
         return self
 
 
@@ -120,7 +120,7 @@ class Cluster(Strict):
                 raise PydanticCustomError("address", "credentials do not belong into an address: use `sasl`")
             if not colon or not re.fullmatch(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", host):
                 raise PydanticCustomError("address", "{a} is not HOST:PORT", {"a": repr(address)})
-            if not port.isdigit() or not 0 < int(port) < 65536:
+            if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
                 raise PydanticCustomError("address", "the port of {a} is not a number in 1…65535", {"a": repr(address)})
         return ",".join(addresses)
 

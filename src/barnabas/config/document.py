@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from barnabas.errors import ConfigError
+
+MERGE = "tag:yaml.org,2002:merge"
 
 
 class Section(dict[str, Any]):
@@ -53,20 +56,27 @@ def read(path: Path) -> Section:
 
 
 def parse(text: str, name: str) -> Section:
-    loader = _Scalars(text)
     try:
+        loader = _Scalars(text)
         node = loader.get_single_node()
         root = _value(loader, node, name) if node is not None else Section(1)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{name}:{line}: not YAML: a character that no text has, #x{error.character:04x}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{name}:{line}: not YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: not YAML: {error}") from None
-    finally:
-        loader.dispose()
+        raise ConfigError(f"{name}:{line}: not YAML: {_discreet(error.problem or '')}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}:1: not a configuration: an alias stands within what it stands for") from None
     if not isinstance(root, Section):
-        raise ConfigError(f"{name}:1: the document is a {type(root).__name__}; it must be a map with `clusters` in it")
+        kind = "list" if isinstance(root, Items) else "single value"
+        raise ConfigError(f"{name}:1: the document is a {kind}; it must be a map with `clusters` in it")
     return root
+
+
+def _discreet(problem: str) -> str:
+    """Without the name of an alias or a tag: a password that begins with * or ! and lacks its quotes is read as one."""
+    return re.sub(r"(alias|tag) '.*'", r"\1: quote what begins with * or !", problem)
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
@@ -85,17 +95,35 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
 
 
 def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Section:
-    loader.flatten_mapping(node)
     section = Section(node.start_mark.line + 1)
+    inherited = Section(section.line)
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         key = key_node.value
+        if key_node.tag == MERGE:
+            inherited = _inherited(_value(loader, value_node, name), f"{name}:{line}")
+            continue
         if not isinstance(key, str):
             raise ConfigError(f"{name}:{line}: a key must be a word, not a map or a list")
         if key in section:
             raise ConfigError(f"{name}:{line}: `{key}` stands twice, first in line {section.lines[key]}; keep one")
         section.put(key, _value(loader, value_node, name), line)
+    for key, value in inherited.items():
+        if key not in section:
+            section.put(key, value, inherited.lines[key])
     return section
+
+
+def _inherited(value: Any, where: str) -> Section:
+    """What `<<` brings: one map, or a list of maps of which the first that has a key gives it."""
+    maps = list(value) if isinstance(value, Items) else [value]
+    result = Section(1)
+    for part in reversed(maps):
+        if not isinstance(part, Section):
+            raise ConfigError(f"{where}: `<<` takes a map or a list of maps")
+        for key, own in part.items():
+            result.put(key, own, part.lines[key])
+    return result
 
 
 def merged(defaults: Section, own: Section) -> Section:
@@ -109,6 +137,18 @@ def merged(defaults: Section, own: Section) -> Section:
             value = merged(inherited, value)
         result.put(key, value, own.lines[key])
     return result
+
+
+def written(root: Section, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The steps of `path` that stand in the document: a validator's own words for its inside do not."""
+    here: Any = root
+    found: list[str | int] = []
+    for step in path:
+        known = isinstance(here, Section) and step in here
+        if known or (isinstance(here, Items) and isinstance(step, int) and step < len(here)):
+            here = here[step]
+            found.append(step)
+    return tuple(found)
 
 
 def line_of(root: Section, path: tuple[str | int, ...]) -> int:

@@ -58,6 +58,17 @@ GUARDED_PREFIXES: dict[str, str] = {
 }
 
 
+GUARDED_SPARK: dict[str, str] = {
+    "spark.task.maxFailures": "a task is tried once; a retry is a new epoch",
+    "spark.stage.maxConsecutiveAttempts": "a stage is tried once; a retry is a new epoch",
+    "spark.speculation": "a second copy of a task would write a range twice",
+    "spark.sql.session.timeZone": "timestamps are copied as they are, in UTC",
+    "spark.driver.extraJavaOptions": "the JVM's clock must be in UTC; use `spark.driver.defaultJavaOptions`",
+    "spark.jars": "the connector's jars are listed with their checksums",
+    "spark.master": "has its own place in the configuration: `spark.master`",
+}
+
+
 def refuse_guarded(settings: dict[str, Value]) -> dict[str, Value]:
     """The settings as they are, or an error that says which one may not be set and why."""
     for name in settings:
@@ -66,5 +77,14 @@ def refuse_guarded(settings: dict[str, Value]) -> dict[str, Value]:
             (why for prefix, why in GUARDED_PREFIXES.items() if plain.startswith(prefix)), None
         )
         if reason:
-            raise PydanticCustomError("guarded", "`{name}` may not be set: {why}", {"name": name, "why": reason})
+            raise PydanticCustomError("guarded", "`{key}` may not be set: {why}", {"key": name, "why": reason})
+    return settings
+
+
+def refuse_guarded_spark(settings: dict[str, Value]) -> dict[str, Value]:
+    """The same for the settings of the Spark session."""
+    for name in settings:
+        if name in GUARDED_SPARK:
+            reason = GUARDED_SPARK[name]
+            raise PydanticCustomError("guarded", "`{key}` may not be set: {why}", {"key": name, "why": reason})
     return settings

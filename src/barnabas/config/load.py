@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from barnabas.config.cluster import Cluster, Strict
-from barnabas.config.document import Items, Section, line_of, merged, read
+from barnabas.config.document import Items, Section, line_of, merged, read, written
+from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.mirror import Mirror
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
@@ -19,6 +20,17 @@ M = TypeVar("M", bound=BaseModel)
 Keys = tuple[str | int, ...]
 
 OWN_TO_GROUP = ("name", "mirrors", "enabled")
+PLAIN_WORDS = {
+    "missing": "is missing",
+    "model_type": "must be a map of settings",
+    "dict_type": "must be a map of settings",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+}
 KNOWN_AT_TOP = ("clusters", "groups", "spark", "tunnels")
 
 
@@ -27,6 +39,11 @@ class SparkRules(Strict):
 
     master: str = "local[*]"
     settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+    @field_validator("settings")
+    @classmethod
+    def _harmless(cls, settings: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+        return refuse_guarded_spark(settings)
 
 
 class Configuration(Strict):
@@ -61,7 +78,7 @@ class _Document:
                 raise self.complaint((key,), f"unknown key{_suggested(key, KNOWN_AT_TOP)}")
         for key in ("clusters", "groups"):
             if not self.root.get(key):
-                raise ConfigError(f"{self.name}:1: `{key}` is missing; see the smallest configuration in README.md")
+                raise self.complaint((key,), "is missing or empty; see the smallest configuration in README.md")
         clusters = {
             key: self.validated(Cluster, self.section(value, ("clusters", key)), ("clusters", key))
             for key, value in self.section(self.root["clusters"], ("clusters",)).items()
@@ -105,6 +122,8 @@ class _Document:
                 defaults.put(key, value, group.lines[key])
         settings = merged(defaults, own)
         settings.put("group", group["name"], own.line)
+        if not isinstance(group.get("enabled", True), bool):
+            raise self.complaint(("groups", path[1], "enabled"), "must be true or false")
         if group.get("enabled") is False:
             settings.put("enabled", False, group.lines["enabled"])
         if "name" not in settings:
@@ -142,15 +161,23 @@ class _Document:
             errors = failure.errors(include_input=False, include_url=False)
             error = max(errors, key=lambda e: (e["type"] == "extra_forbidden", e["type"] != "missing", len(e["loc"])))
             loc = tuple(error["loc"])
-            what = error["msg"]
+            what = _said(error["type"], error["msg"])
             if error["type"] == "extra_forbidden":
                 what = f"unknown key{_suggested(str(loc[-1]), _keys_at(model, loc[:-1]))}"
+            elif error["type"] != "missing":
+                key = error.get("ctx", {}).get("key")
+                loc = written(section, loc if key is None else (*loc, key))
             raise self.complaint((*path, *loc), what, line_of(section, loc)) from None
 
     def complaint(self, path: Keys, what: str, line: int | None = None) -> ConfigError:
         line = line_of(self.root, path) if line is None else line
         dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
         return ConfigError(f"{self.name}:{line}: {dotted}: {what}")
+
+
+def _said(kind: str, message: str) -> str:
+    """What pydantic says, in words of a configuration file."""
+    return PLAIN_WORDS.get(kind) or message.replace("Input should be", "must be", 1)
 
 
 def _keys_at(model: Any, loc: Keys) -> list[str]:

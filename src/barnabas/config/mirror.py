@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -45,12 +45,12 @@ class Selection(Strict):
     def _something(self) -> Self:
         if not self.names and not self.match:
             raise PydanticCustomError("selection", "selects nothing: give a name, a list of names or {match: REGEX}")
-        for name in self.names:
+        for at, name in enumerate(self.names):
             if not LEGAL_NAME.fullmatch(name) or len(name) > LONGEST_TOPIC:
                 raise PydanticCustomError(
                     "topic",
                     "{n} cannot be a topic's name: for a regular expression write {match: …}",
-                    {"n": repr(name)},
+                    {"n": repr(name), "key": at},
                 )
         return self
 
@@ -97,7 +97,11 @@ class Count(Strict):
 
 
 def _count(value: Any) -> Any:
-    return {"fixed": value} if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"fixed": value}
+    if not isinstance(value, dict | Count):
+        raise PydanticCustomError("count", "give a number, or {from: source} with `min` and `max`")
+    return value
 
 
 _FROM_SOURCE = Count.model_validate({"from": "source"})
@@ -125,26 +129,32 @@ class Start(Strict):
 
     at: Literal["earliest", "latest", "timestamp", "offsets"]
     millis: int | None = None
-    offsets: dict[str, dict[int, int]] = Field(default_factory=dict)
+    offsets: dict[str, dict[int, Annotated[int, Field(ge=0)]]] = Field(default_factory=dict)
 
 
 def _start(value: Any) -> Any:
-    if isinstance(value, dict) and "offsets" in value:
-        return {"at": "offsets", **value}
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return value
+    if isinstance(value, Start) or (isinstance(value, dict) and set(value) == {"offsets"}):
+        return value if isinstance(value, Start) else {"at": "offsets", **value}
     if value in ("earliest", "latest"):
         return {"at": value}
-    if isinstance(value, int):
-        return {"at": "timestamp", "millis": value}
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
+    millis = value if isinstance(value, int) and not isinstance(value, bool) else _millis(value)
+    if millis is None:
         raise PydanticCustomError(
             "start", "must be earliest, latest, a timestamp such as 2026-01-31T00:00:00Z, or {offsets: …}"
-        ) from None
+        )
+    if millis < 0:
+        raise PydanticCustomError("start", "is before 1970, where Kafka's timestamps begin: write earliest")
+    return {"at": "timestamp", "millis": millis}
+
+
+def _millis(value: Any) -> int | None:
+    """The moment an ISO text names, in UTC unless it says otherwise; None for what names none."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return {"at": "timestamp", "millis": int(moment.timestamp() * 1000)}
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
 
 class Batch(Strict):
@@ -191,6 +201,8 @@ class Mirror(Strict):
     def _names(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"names": [value]}
+        if not isinstance(value, list | dict | Selection):
+            raise PydanticCustomError("selection", "must be a name, a list of names or {match: REGEX}")
         return {"names": value} if isinstance(value, list) else value
 
     @field_validator("to", mode="before")
