@@ -26,10 +26,14 @@ class MirrorBoard:
     epoch: int = -1
     restarts: int = 0
     read: int = 0
+    read_bytes: int = 0
     records: int = 0
     bytes: int = 0
     batches: int = 0
     batch_millis: int = 0
+    commit_seconds: float = 0.0
+    filtered: int = 0
+    failures: int = 0
     routes: dict[int, Route] = field(default_factory=dict)
     topics: dict[str, tuple[int, int]] = field(default_factory=dict)  # destination topic → records, bytes
     committed: dict[Partition, int] = field(default_factory=dict)
@@ -38,6 +42,7 @@ class MirrorBoard:
     target: int = 0  # records to copy when this run began
     copied_to_target: int = 0
     last_commit: float = 0.0
+    caught_up_at: float = field(default_factory=time.time)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _marks: deque[tuple[float, int, int]] = field(default_factory=deque, repr=False)
 
@@ -52,11 +57,21 @@ class MirrorBoard:
             self.state = "copying"
 
     def batch(
-        self, receipts: list[Receipt], ends: dict[Partition, int], latest: dict[Partition, int], read: int, millis: int
+        self,
+        receipts: list[Receipt],
+        *,
+        ends: dict[Partition, int],
+        latest: dict[Partition, int],
+        read: int,
+        read_bytes: int | None,
+        millis: int,
     ) -> None:
         """One micro-batch is done: all of `receipts` are committed and everything before `ends` was worked through."""
         with self._lock:
             self.read += read
+            self.read_bytes += sum(receipt.bytes for receipt in receipts) if read_bytes is None else read_bytes
+            self.filtered += max(0, read - sum(receipt.records for receipt in receipts))
+            self.commit_seconds = max((receipt.commit_millis for receipt in receipts), default=0) / 1000
             self.batches += 1
             self.batch_millis = millis
             for receipt in receipts:
@@ -88,10 +103,18 @@ class MirrorBoard:
         with self._lock:
             self.state, self.error = state, error
             self.restarts += state == "waiting"
+            self.failures += error is not None
 
     def lag(self) -> int:
         with self._lock:
             return sum(max(0, end - self.committed.get(p, 0)) for p, end in self.ends.items())
+
+    def lag_seconds(self) -> float:
+        """How long ago everything that was there had been copied."""
+        with self._lock:
+            if self.lag() == 0:
+                self.caught_up_at = time.time()
+            return time.time() - self.caught_up_at
 
     def rate(self) -> tuple[float, float]:
         """Records and bytes a second over the last seconds."""

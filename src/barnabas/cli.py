@@ -13,15 +13,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas import __version__
-from barnabas.commands import check, demo, lab, plan, run, status
+from barnabas.commands import check, demo, lab, plan, position, run, status
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.topology import refuse_circles_and_collisions
 from barnabas.tunnel import commands as tunnel
 
 DEFAULT_FILE = "barnabas.yaml"
 Command = Callable[[argparse.Namespace, Configuration], int]
-WITH_CONFIGURATION: dict[str, Command] = {"run": run.run, "plan": plan.run, "status": status.run, "check": check.run}
+WITH_CONFIGURATION: dict[str, Command] = {
+    "run": run.run,
+    "plan": plan.run,
+    "status": status.run,
+    "check": check.run,
+    "position": position.run,
+}
 WITHOUT: dict[str, Callable[[argparse.Namespace], int]] = {"lab": lab.run, "demo": demo.run}
 
 
@@ -40,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return WITHOUT[args.command](args)
         if args.command == "tunnel":
             return tunnel.run(args, None if args.tunnel_command == "keygen" else load(Path(args.config)))
-        return WITH_CONFIGURATION[args.command](args, _configuration(args))
+        configuration = _configuration(args)
+        refuse_circles_and_collisions(configuration.enabled())
+        return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return error.exit_code
@@ -85,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", parents=everything, help="positions and lag, from the ledger")
     commands.add_parser("check", parents=everything, help="the effective configuration, or its first mistake")
 
+    position.add_parser(commands, [configured_command, selecting])
     showing = commands.add_parser("demo", help="two real clusters, real records, mirrored and compared")
     showing.add_argument("--records", type=int, default=1_000_000)
     showing.add_argument("--keep", action="store_true", help="leave the clusters running")

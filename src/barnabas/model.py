@@ -75,6 +75,7 @@ class Receipt:
     bytes: int
     destination_first: int
     destination_last: int
+    commit_millis: int
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Survey:
     """What both clusters and the ledger said, for one mirror."""
 
     source_id: str
+    destination_id: str
     source: Mapping[str, TopicDescription]
     offsets: Mapping[Partition, Offsets]
     starts: Mapping[Partition, int]  # where partitions without a position begin
@@ -74,6 +75,7 @@ class Stretch:
 class Plan:
     mirror: str
     source_id: str
+    destination_id: str
     routes: tuple[Route, ...]
     creations: tuple[Creation, ...]
     growths: tuple[Growth, ...]
@@ -104,6 +106,7 @@ def planned(mirror: Mirror, survey: Survey) -> Plan:
     return Plan(
         mirror=mirror.name,
         source_id=survey.source_id,
+        destination_id=survey.destination_id,
         routes=routes,
         creations=creations,
         growths=growths,
@@ -129,6 +132,11 @@ def route_number(topic: str) -> int:
 
 
 def _refuse_other_source(mirror: Mirror, survey: Survey) -> None:
+    if survey.source_id == survey.destination_id:
+        raise Refused(
+            f'mirror "{mirror.name}": "{mirror.source}" and "{mirror.destination}" are one cluster, '
+            f"{survey.source_id}; records would be copied onto themselves: change `source` or `destination`"
+        )
     before = survey.ledger.source_cluster if survey.ledger else ""
     if before and before != survey.source_id:
         raise Refused(
@@ -153,8 +161,6 @@ def _refuse_ambiguous(mirror: Mirror, routes: tuple[Route, ...]) -> None:
                 f'mirror "{mirror.name}": {other} and {route.source} both become {route.destination}; '
                 f"say `merge: true` if that is wanted"
             )
-        if mirror.source == mirror.destination and route.source == route.destination:
-            raise Refused(f'mirror "{mirror.name}": {route.source} would be copied onto itself: change `to`')
 
 
 def _preparations(

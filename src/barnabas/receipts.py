@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from dataclasses import fields
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,12 +21,19 @@ from barnabas.board import MirrorBoard
 from barnabas.model import Partition, Receipt
 
 METRIC = "receipts"
-FIELDS = ("route", "partition", "first", "next", "records", "bytes", "destination_first", "destination_last")
+READ_METRIC = "read"
+FIELDS = tuple(field.name for field in fields(Receipt))
 
 
 def observed(receipts: DataFrame) -> DataFrame:
     """The same rows, their values told to the driver when the micro-batch ends."""
     return receipts.observe(METRIC, F.collect_list(F.struct(*FIELDS)).alias("all"))
+
+
+def weighed(records: DataFrame) -> DataFrame:
+    """The same records, their bytes told to the driver: only for mirrors that filter, others write what they read."""
+    size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
+    return records.observe(READ_METRIC, F.sum(size.cast("long")).alias("bytes"))
 
 
 class ReceiptListener(StreamingQueryListener):
@@ -53,12 +61,14 @@ class ReceiptListener(StreamingQueryListener):
             return
         source = progress.sources[0]
         row = progress.observedMetrics.get(METRIC)
+        weight = progress.observedMetrics.get(READ_METRIC)
         receipts = [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else []
         board.batch(
             receipts,
             ends=_offsets(source.endOffset),
             latest=_offsets(source.latestOffset),
             read=progress.numInputRows,
+            read_bytes=(weight["bytes"] or 0) if weight else None,
             millis=progress.batchDuration,
         )
 

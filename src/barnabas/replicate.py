@@ -23,11 +23,12 @@ from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.kafka.secret_file import hidden
 from barnabas.kafka.settings import java_properties
 from barnabas.ledger.takeover import release
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
-from barnabas.receipts import ReceiptListener, observed
+from barnabas.receipts import ReceiptListener, observed, weighed
 from barnabas.survey import Surveyor
 from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
@@ -150,7 +151,14 @@ class Replication:
             return self._stream(prepared, watch)
         finally:
             watch.close()
+            self._release(surveyor, prepared)
+
+    def _release(self, surveyor: Surveyor, prepared: Prepared) -> None:
+        """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""
+        try:
             release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, prepared.epoch)
+        except BarnabasError as error:
+            log.info("%s: writers are not released yet: %s", self.where, error)
 
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""
@@ -166,11 +174,11 @@ class Replication:
 
     def _stream(self, prepared: Prepared, watch: Watch) -> bool:
         """Starts the query and looks after it until it ends, is stopped, or the topics change."""
-        with tempfile.TemporaryDirectory(prefix="barnabas-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
+        with tempfile.TemporaryDirectory(prefix="barnabas-query-", ignore_cleanup_errors=True) as place:
             self._queries += 1
             name = f"{self.mirror.name}#{self._queries}"
             self.listener.follow(name, self.board)
-            query = self._query(prepared, name, Path(checkpoint))
+            query = self._query(prepared, name, Path(place) / "checkpoint")
             try:
                 return self._look_after(query, name, prepared, watch)
             finally:
@@ -185,6 +193,7 @@ class Replication:
                 self.listener.wait_ended(name, 10)
                 advance(prepared.task, prepared.plan, self.board.behind_plan())
                 return self.until_caught_up
+            watch.give_sign_of_life()
             watch.refuse_newer_epoch()
             if watch.topics_changed():
                 return False
@@ -200,11 +209,17 @@ class Replication:
         records = source.records(
             self.spark,
             prepared.plan,
-            java_properties(cluster, self.mirror.consumer),
+            hidden(java_properties(cluster, self.mirror.consumer), checkpoint.parent / "secrets"),
             batch_records=self.mirror.batch.records,
             lanes=self.mirror.batch.lanes or self.spark.sparkContext.defaultParallelism,
         )
-        rows = transform.routed(transform.filtered(records, self.mirror.where))
+        if self.mirror.where or self.mirror.provenance:
+            records = weighed(records)
+        records = transform.filtered(records, self.mirror.where)
+        if self.mirror.provenance:
+            records = transform.without_returning(records, prepared.plan.destination_id)
+            records = transform.stamped(records, prepared.plan.source_id)
+        rows = transform.routed(records)
         receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.config.load import Configuration
-from barnabas.config.mirror import Mirror
+from barnabas.config.mirror import Mirror, Start
 from barnabas.errors import Fenced
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.settings import connection
@@ -16,6 +16,7 @@ from barnabas.ledger.topic import ledger_partition
 from barnabas.model import Connection, Offsets, Partition, TopicDescription
 from barnabas.naming import destination_name, selected
 from barnabas.plan import Survey
+from barnabas.topology import refuse_circles_and_collisions
 
 
 class Surveyor:
@@ -23,6 +24,7 @@ class Surveyor:
 
     def __init__(self, configuration: Configuration, mirror: Mirror) -> None:
         self.mirror = mirror
+        self._together = configuration.enabled()
         clusters = configuration.clusters
         self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
         self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
@@ -32,11 +34,13 @@ class Surveyor:
     def survey(self, seen: frozenset[str] | None = None) -> Survey:
         """`seen`: the topics that were there when this process began; a later one is copied from its first record."""
         source = self.topics()
+        refuse_circles_and_collisions(self._together, {self.mirror.source: source})
         ledger = self.ledger()
         partitions = [Partition(t.name, n) for t in source.values() for n in range(t.partitions)]
         offsets = self.source.offsets(partitions)
         return Survey(
             source_id=self.source.cluster_id(),
+            destination_id=self.destination.cluster_id(),
             source=source,
             offsets=offsets,
             starts=self._starts(offsets, ledger, seen),
@@ -73,16 +77,14 @@ class Surveyor:
         """Where partitions without a position begin: as `start` says, but a new one at its first record."""
         begun = {partition.topic for partition in (ledger.positions() if ledger else {})}
         new = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
-        rest = [p for p in offsets if p not in new]
-        return {p: offsets[p].first for p in new} | self._configured_starts(rest, offsets)
+        rest = {p: log for p, log in offsets.items() if p not in new}
+        return {p: offsets[p].first for p in new} | self.starting_at(self.mirror.start, rest)
 
-    def _configured_starts(
-        self, partitions: list[Partition], offsets: Mapping[Partition, Offsets]
-    ) -> dict[Partition, int]:
-        start = self.mirror.start
+    def starting_at(self, start: Start, offsets: Mapping[Partition, Offsets]) -> dict[Partition, int]:
+        """A starting point as an offset of each partition, within what its log has."""
         if start.at == "timestamp":
-            return self.source.offsets_at(partitions, start.millis or 0)
+            return self.source.offsets_at(offsets, start.millis or 0)
         if start.at == "latest":
-            return {p: offsets[p].end for p in partitions}
-        chosen = {p: start.offsets.get(p.topic, {}).get(p.number, offsets[p].first) for p in partitions}
+            return {p: log.end for p, log in offsets.items()}
+        chosen = {p: start.offsets.get(p.topic, {}).get(p.number, log.first) for p, log in offsets.items()}
         return {p: min(max(at, offsets[p].first), offsets[p].end) for p, at in chosen.items()}

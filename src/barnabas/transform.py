@@ -5,12 +5,31 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+ORIGIN = "barnabas.origin"
 HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def filtered(records: DataFrame, where: str | None) -> DataFrame:
     """Only records for which the predicate is true."""
     return records.where(where) if where else records
+
+
+def without_returning(records: DataFrame, destination_id: str) -> DataFrame:
+    """Drops what came from the destination in the first place."""
+    came_from_there = F.exists(
+        F.coalesce("headers", F.array().cast(HEADERS)),
+        lambda h: (h["key"] == F.lit(ORIGIN)) & (h["value"] == F.lit(destination_id).cast("binary")),
+    )
+    return records.where(~F.coalesce(came_from_there, F.lit(False)))
+
+
+def stamped(records: DataFrame, source_id: str) -> DataFrame:
+    """Adds the cluster a record was written to first; one that has an origin keeps it."""
+    headers = F.coalesce("headers", F.array().cast(HEADERS))
+    origin = F.struct(F.lit(ORIGIN).alias("key"), F.lit(source_id).cast("binary").alias("value"))
+    has_origin = F.exists(headers, lambda h: h["key"] == F.lit(ORIGIN))
+    with_origin = F.concat(headers, F.array(origin).cast(HEADERS))
+    return records.withColumn("headers", F.when(has_origin, headers).otherwise(with_origin))
 
 
 def routed(records: DataFrame) -> DataFrame:

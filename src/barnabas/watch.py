@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from barnabas.errors import Fenced
+from barnabas.ledger.alive import SignsOfLife
 from barnabas.ledger.records import LedgerState
 from barnabas.ledger.topic import LedgerReader, ledger_partition
 from barnabas.model import Partition
@@ -18,6 +19,7 @@ class Watch:
     EPOCH_SECONDS = 3.0
     TOPIC_SECONDS = 10.0
     ADVANCE_SECONDS = 1.0
+    ALIVE_SECONDS = 10.0
 
     def __init__(self, surveyor: Surveyor, prepared: Prepared) -> None:
         self._surveyor = surveyor
@@ -27,7 +29,9 @@ class Watch:
         self._read_to = self._epoch + 1
         self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
         self._behind: dict[Partition, int] = {}
-        self._due = dict.fromkeys(("epoch", "topics", "advance"), time.monotonic())
+        self._due = dict.fromkeys(("epoch", "topics", "advance"), time.monotonic()) | {"alive": 0.0}
+        self._run = prepared.epoch.run
+        self._signs = SignsOfLife(surveyor.to_destination, self._ledger)
 
     def refuse_newer_epoch(self, *, now: bool = False) -> None:
         """Fenced when another run has taken the mirror over, also when nothing flows and no write would tell us."""
@@ -43,6 +47,11 @@ class Watch:
                 f'mirror "{self._surveyor.mirror.name}": {state.epoch_run} has taken over (epoch {state.epoch}, ours '
                 f"was {self._epoch}); this run stops: is a second barnabas meant to run?"
             )
+
+    def give_sign_of_life(self) -> None:
+        """Tells `status` and `position` that this mirror runs."""
+        if self._is_due("alive", self.ALIVE_SECONDS):
+            self._signs.give(self._run, self._epoch)
 
     def topics_changed(self) -> bool:
         """True when a topic appeared, grew or was made anew. One that vanished is left as it is."""
@@ -61,6 +70,7 @@ class Watch:
 
     def close(self) -> None:
         self._reader.close()
+        self._signs.close()
 
     def _is_due(self, what: str, seconds: float) -> bool:
         if time.monotonic() < self._due[what] + seconds:

@@ -13,11 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from barnabas import jvm
 from barnabas.board import MirrorBoard
 from barnabas.commands.choose import chosen
 from barnabas.commands.view import summary, watch
 from barnabas.config.load import Configuration
+from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
+from barnabas.metrics import Collector, report, serve
 from barnabas.replicate import Replicator
 from barnabas.session import session
 
@@ -48,10 +51,26 @@ def copy(
         replicator = Replicator(spark, configuration, stop=stop, until_caught_up=until_caught_up)
         replicator.start(mirrors)
         boards = list(replicator.boards.values())
+        publish(configuration.metrics, Collector(lambda: boards, lambda: jvm.measured(spark)), stop)
         watch(boards, lambda: replicator.running() and not stop.is_set(), progress=until_caught_up)
         stop.set()
         replicator.wait(STOP_SECONDS)
         return boards
+
+
+def publish(rules: MetricRules, collector: Collector, stop: threading.Event) -> None:
+    """Opens the Prometheus page and starts the console report, as configured."""
+    if rules.prometheus:
+        serve(collector, rules.prometheus.host, rules.prometheus.port)
+        log.info("metrics at http://%s:%d/metrics", rules.prometheus.host, rules.prometheus.port)
+    if rules.console:
+        seconds = rules.console.every_seconds
+
+        def reporting() -> None:
+            while not stop.wait(seconds):
+                log.info("%s", report(collector))
+
+        threading.Thread(target=reporting, name="metrics-console", daemon=True).start()
 
 
 @contextmanager

@@ -74,6 +74,7 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
         "ledger": status.mirror.ledger_topic,
         "epoch": ledger.epoch if ledger else None,
         "run": ledger.epoch_run if ledger else None,
+        "running": ledger.running() if ledger else False,
         "lag": status.lag,
         "partitions": [
             {
@@ -97,11 +98,15 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
             }
             for loss in (ledger.losses.values() if ledger else ())
         ],
+        "acts": [{"by": act.by, "did": act.did, "at": act.at} for act in (ledger.acts.values() if ledger else ())],
     }
 
 
 def _print(status: MirrorStatus) -> None:
-    run = f"epoch {status.ledger.epoch} by {status.ledger.epoch_run}" if status.ledger else "never run"
+    run = "never run"
+    if status.ledger:
+        running = "running" if status.ledger.running() else "not running"
+        run = f"{running}; epoch {status.ledger.epoch} by {status.ledger.epoch_run}"
     title = f'mirror "{status.mirror.name}": lag {status.lag:,}; {run}'
     rows = [
         (it.partition.topic, it.partition.number, it.position.next if it.position else None, it.log.end, it.lag, it.age)
@@ -110,3 +115,5 @@ def _print(status: MirrorStatus) -> None:
     printed(title, ("topic", "partition", "position", "end", "lag", "age s"), rows)
     for loss in status.ledger.losses.values() if status.ledger else ():
         print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")
+    for act in status.ledger.acts.values() if status.ledger else ():
+        print(f"  by hand: {act.did}, {act.by}")

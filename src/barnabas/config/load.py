@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from barnabas.config.cluster import Cluster, Strict
 from barnabas.config.document import Items, Section, line_of, merged, read, written
 from barnabas.config.guarantees import refuse_guarded_spark
+from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
@@ -31,7 +32,7 @@ PLAIN_WORDS = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
 }
-KNOWN_AT_TOP = ("clusters", "groups", "spark", "tunnels")
+KNOWN_AT_TOP = ("clusters", "groups", "metrics", "spark", "tunnels")
 
 
 class SparkRules(Strict):
@@ -50,6 +51,7 @@ class Configuration(Strict):
     clusters: dict[str, Cluster]
     mirrors: tuple[Mirror, ...]
     spark: SparkRules = SparkRules()
+    metrics: MetricRules = MetricRules()
     tunnels: dict[str, Tunnel] = Field(default_factory=dict)
 
     def enabled(self) -> tuple[Mirror, ...]:
@@ -85,11 +87,14 @@ class _Document:
         }
         mirrors = tuple(self.mirrors(clusters))
         spark = self.validated(SparkRules, self.section(self.root.get("spark", Section(1)), ("spark",)), ("spark",))
+        metrics = self.validated(
+            MetricRules, self.section(self.root.get("metrics", Section(1)), ("metrics",)), ("metrics",)
+        )
         tunnels = {
             key: self.validated(Tunnel, self.section(value, ("tunnels", key)), ("tunnels", key))
             for key, value in self.section(self.root.get("tunnels", Section(1)), ("tunnels",)).items()
         }
-        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, tunnels=tunnels)
+        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, metrics=metrics, tunnels=tunnels)
 
     def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
         groups = self.root["groups"]
@@ -121,7 +126,11 @@ class _Document:
             if key not in OWN_TO_GROUP:
                 defaults.put(key, value, group.lines[key])
         settings = merged(defaults, own)
+        for key in ("group", "place"):
+            if key in settings:
+                raise self.complaint((*path, key), "unknown key: it is set by Barnabas", settings.lines[key])
         settings.put("group", group["name"], own.line)
+        settings.put("place", f"{self.name}:{own.line}", own.line)
         if not isinstance(group.get("enabled", True), bool):
             raise self.complaint(("groups", path[1], "enabled"), "must be true or false")
         if group.get("enabled") is False:

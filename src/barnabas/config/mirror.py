@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from barnabas.config.cluster import Scalar, Strict
 from barnabas.config.guarantees import refuse_guarded
+from barnabas.errors import ConfigError
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 LONGEST_TOPIC = 249
@@ -157,6 +158,14 @@ def _millis(value: Any) -> int | None:
     return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
 
+def started(text: str) -> Start:
+    """A starting point as it is written on the command line."""
+    try:
+        return Start.model_validate(_start(text))
+    except PydanticCustomError as error:
+        raise ConfigError(f"{text!r}: {error.message()}") from None
+
+
 class Batch(Strict):
     """How much one micro-batch takes, and over how many transactions at once it is spread."""
 
@@ -167,6 +176,7 @@ class Batch(Strict):
 class Mirror(Strict):
     name: str
     group: str
+    place: str = Field(default="", exclude=True)  # file and line, for complaints
     enabled: bool = True
     source: str
     destination: str
@@ -225,6 +235,12 @@ class Mirror(Strict):
     @classmethod
     def _harmless(cls, settings: dict[str, Scalar]) -> dict[str, Scalar]:
         return refuse_guarded(settings)
+
+    @model_validator(mode="after")
+    def _two_clusters(self) -> Self:
+        if self.source == self.destination:
+            raise PydanticCustomError("clusters", "`source` and `destination` are the same cluster")
+        return self
 
     @property
     def ledger_topic(self) -> str:

@@ -5,6 +5,8 @@
     {"kind":"position","topic":…,"partition":…}            the next offset to copy, written with the records (A)
     {"kind":"advance","topic":…,"partition":…}             the same past records that no reader will ever see
     {"kind":"loss","topic":…,"partition":…,"first":…}      source records that were gone before they were copied
+    {"kind":"alive"}                                       the running epoch's sign of life, struck out at its end
+    {"kind":"act","at":…}                                  what a person did to the positions
 
 Positions and advances have keys of their own because compaction keeps the last record of a key: an advance,
 written by the driver beside running tasks, may be older news than a position and must never replace it (E).
@@ -23,6 +25,7 @@ from barnabas.errors import Refused
 from barnabas.model import Loss, Partition, Position, Range
 
 VERSION = 1
+ALIVE_MILLIS = 30_000
 
 
 def encoded(fields: Mapping[str, Any]) -> bytes:
@@ -71,8 +74,33 @@ def loss_value(loss: Loss) -> bytes:
     return encoded({"version": VERSION, "next": loss.range.next, "reason": loss.reason, "at": loss.at or now()})
 
 
+def alive_key() -> bytes:
+    return encoded({"kind": "alive"})
+
+
+def alive_value(run: str, epoch: int) -> bytes:
+    return encoded({"version": VERSION, "run": run, "epoch": epoch, "at": now()})
+
+
+def act_key() -> bytes:
+    return encoded({"kind": "act", "at": now()})
+
+
+def act_value(act: Act) -> bytes:
+    return encoded({"version": VERSION, "by": act.by, "did": act.did})
+
+
 def now() -> int:
     return int(time.time() * 1000)
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a person did to the positions."""
+
+    by: str
+    did: str
+    at: int = 0
 
 
 @dataclass
@@ -87,6 +115,8 @@ class LedgerState:
     _positions: dict[Partition, Position] = field(default_factory=dict)
     _advances: dict[Partition, Position] = field(default_factory=dict)
     losses: dict[tuple[Partition, int], Loss] = field(default_factory=dict)
+    acts: dict[int, Act] = field(default_factory=dict)
+    alive: tuple[int, int] | None = None  # epoch and time of the last sign of life
 
     def add(self, offset: int, key: bytes | None, value: bytes | None) -> None:
         """Folds one record in; Refused when somebody else wrote it or a newer Barnabas did."""
@@ -117,8 +147,19 @@ class LedgerState:
             partition = Partition(name["topic"], name["partition"])
             loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
             _put(self.losses, (partition, name["first"]), loss)
-        else:
+        elif kind == "alive":
+            self.alive = (body["epoch"], body["at"]) if body else None
+        elif kind == "act":
+            _put(self.acts, name["at"], body and Act(body["by"], body["did"], name["at"]))
+        elif kind != "epoch":
             raise self._foreign(offset, f"has the unknown kind {kind!r}")
+
+    def running(self) -> bool:
+        """True when the last epoch gave a sign of life a short while ago."""
+        if self.alive is None:
+            return False
+        epoch, at = self.alive
+        return epoch == self.epoch and now() - at < ALIVE_MILLIS
 
     def positions(self) -> dict[Partition, Position]:
         """For each partition the position, or the advance past it."""

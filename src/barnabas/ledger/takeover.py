@@ -66,3 +66,4 @@ def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch) -> N
     state = read_state(connection, topic, admin.high_watermark(ledger_partition(topic)), committed=False)
     if state.epoch == epoch.number:
         fence(connection, topic, state.writers)
+        append(connection, topic, [(records.alive_key(), None)])

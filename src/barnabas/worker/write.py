@@ -9,6 +9,7 @@ topic and the partition are constants: the loop below touches only key, value, t
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from barnabas.worker.writer import dropped, writer
 
 RECEIPT_SCHEMA = (
     "route long, partition int, first long, next long, records long, bytes long, "
-    "destination_first long, destination_last long"
+    "destination_first long, destination_last long, commit_millis long"
 )
 _REPLACEMENT = "\ufffd"  # what decoding as UTF-8 leaves where bytes were none
 _ANY_PARTITION = -1  # librdkafka's own partitioner chooses, set to the Java client's
@@ -66,6 +67,7 @@ class Tally:
     bytes: int = 0
     destination_first: int = -1
     destination_last: int = -1
+    commit_millis: int = 0
 
     def delivered_first(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -107,7 +109,10 @@ class _Transaction:
                 position = Position(tally.next, tally.route.topic_id, self.task.epoch)
                 key, value = records.position_key(partition), records.position_value(position)
                 _patiently(self.producer, self.task.ledger, value, key, 0)
+            started = time.monotonic()
             self.producer.commit()
+            for tally in self.tallies.values():
+                tally.commit_millis = int((time.monotonic() - started) * 1000)
         return list(self.tallies.values())
 
     @contextlib.contextmanager
@@ -258,5 +263,6 @@ def _receipts(tallies: list[Tally]) -> pa.RecordBatch:
         "bytes": ([t.bytes for t in tallies], pa.int64()),
         "destination_first": ([t.destination_first for t in tallies], pa.int64()),
         "destination_last": ([t.destination_last for t in tallies], pa.int64()),
+        "commit_millis": ([t.commit_millis for t in tallies], pa.int64()),
     }
     return pa.RecordBatch.from_pydict({name: pa.array(rows, kind) for name, (rows, kind) in columns.items()})

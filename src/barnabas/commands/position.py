@@ -1,0 +1,104 @@
+"""`barnabas position set|reset`: moves a mirror's positions by hand. The only way they ever go back (E)."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import platform
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from barnabas.commands.choose import chosen
+from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror, started
+from barnabas.errors import ConfigError, Refused
+from barnabas.ledger import records
+from barnabas.ledger.takeover import release, take_over
+from barnabas.ledger.topic import prepared
+from barnabas.model import Partition, Position
+from barnabas.preparation import write_to_ledger
+from barnabas.replicate import run_name
+from barnabas.survey import Surveyor
+from barnabas.worker.task import WriteTask
+
+
+def add_parser(commands: Any, parents: list[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("position", help="move a mirror's positions by hand")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    setting = actions.add_parser("set", parents=parents, help="copy again from here, or skip to here")
+    setting.add_argument("--topic", required=True, help="a source topic")
+    setting.add_argument("--partition", type=int, help="one partition; all if not given")
+    setting.add_argument("--to", required=True, metavar="WHERE", help="an offset, earliest, latest, or a timestamp")
+    resetting = actions.add_parser("reset", parents=parents, help="begin anew, as `start` says")
+    resetting.add_argument("--topic", help="a source topic; all if not given")
+
+
+def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    if len(args.mirror) != 1:
+        raise ConfigError(f"position {args.action} needs one --mirror NAME")
+    (mirror,) = chosen(args, configuration)
+    surveyor = Surveyor(configuration, mirror)
+    ledger = surveyor.ledger()
+    if ledger is not None and ledger.running():
+        raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then move its positions')
+    wanted = _wanted(args, mirror, surveyor)
+    before = ledger.positions() if ledger else {}
+    _write(surveyor, wanted, f"position {args.action}")
+    for partition, position in sorted(wanted.items()):
+        old = before[partition].next if partition in before else "none"
+        print(f"{partition}: {old} → {position.next}")
+    return 0
+
+
+def _wanted(args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor) -> dict[Partition, Position]:
+    """The new positions, each within what the log has."""
+    topics = {name: topic for name, topic in surveyor.topics().items() if args.topic in (None, name)}
+    if not topics:
+        raise Refused(f'mirror "{mirror.name}" takes no source topic {args.topic or ""} that exists')
+    chosen_partition = getattr(args, "partition", None)
+    partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
+    partitions = [p for p in partitions if chosen_partition in (None, p.number)]
+    if not partitions:
+        raise Refused(f"{args.topic} has no partition {chosen_partition}; it has {topics[args.topic].partitions}")
+    offsets = surveyor.source.offsets(partitions)
+    if getattr(args, "to", None) is None:
+        found = surveyor.starting_at(mirror.start, offsets)
+    elif args.to.isdigit():
+        found = dict.fromkeys(partitions, int(args.to))
+    else:
+        found = surveyor.starting_at(started(args.to), offsets)
+    for partition, at in found.items():
+        log = offsets[partition]
+        if not log.first <= at <= log.end:
+            raise Refused(f"{partition}: {at} is outside the log, which is [{log.first}, {log.end})")
+    return {p: Position(at, topics[p.topic].topic_id) for p, at in found.items()}
+
+
+def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -> None:
+    """Under an epoch of our own, so that whoever ran before is fenced and what it left open is aborted."""
+    mirror, admin, connection = surveyor.mirror, surveyor.destination, surveyor.to_destination
+    prepared(admin, mirror.ledger_topic, mirror.ledger.replication or min(3, admin.broker_count()))
+    by = f"{getpass.getuser()}@{platform.node()}"
+    epoch = take_over(
+        connection, admin, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
+    )
+    task = WriteTask(
+        mirror=mirror.name,
+        ledger=mirror.ledger_topic,
+        epoch=epoch.number,
+        run=epoch.run,
+        destination=connection,
+        routes={},
+    )
+    moves = ", ".join(f"{partition} to {position.next}" for partition, position in sorted(wanted.items()))
+    lines: list[tuple[bytes, bytes | None]] = [
+        (records.act_key(), records.act_value(records.Act(by, f"{did}: {moves}")))
+    ]
+    for partition, position in wanted.items():
+        lines.append(
+            (records.position_key(partition), records.position_value(replace(position, epoch=epoch.number), by))
+        )
+        lines.append((records.position_key(partition, "advance"), None))
+    write_to_ledger(task, lines)
+    release(connection, admin, mirror.ledger_topic, epoch)

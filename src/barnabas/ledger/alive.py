@@ -1,0 +1,26 @@
+"""Signs of life: how `status` and `position` know that a mirror runs, from any machine.
+
+Nothing is promised by them: fencing, not a clock, keeps two runs apart. So they are written without waiting.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+
+from barnabas.kafka.producer import DURABILITY
+from barnabas.ledger import records
+from barnabas.model import Connection
+
+
+class SignsOfLife:
+    def __init__(self, connection: Connection, ledger: str) -> None:
+        self._ledger = ledger
+        self._producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0})
+
+    def give(self, run: str, epoch: int) -> None:
+        self._producer.produce(self._ledger, records.alive_value(run, epoch), records.alive_key(), 0)
+        self._producer.poll(0)
+
+    def close(self) -> None:
+        """Nothing of ours may arrive after the sign is struck out."""
+        self._producer.flush(2)
