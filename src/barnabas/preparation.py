@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from barnabas.config.mirror import Mirror
 from barnabas.errors import Refused
 from barnabas.kafka.admin import eventually
 from barnabas.ledger import records, topic
@@ -16,6 +17,9 @@ from barnabas.worker.task import WriteTask
 from barnabas.worker.writer import dropped, writer
 
 KEY_PARTITIONER = {"partitioner": "murmur2_random"}  # the Java client's choice for records with a key
+
+
+QUARANTINE_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
     epoch = take_over(
         surveyor.to_destination, surveyor.destination, mirror.ledger_topic, run=run, source_id=plan.source_id
     )
-    # positions count only as they are after fencing (C)
-    plan = planned(mirror, replace(survey, ledger=epoch.state))
+    # positions count only as they are after fencing (C), and against logs as they are after it: until then an older
+    # run copied on, past the ends that the survey saw, and its last records would look like a log that was cut off
+    logs = surveyor.source.offsets(survey.offsets)
+    plan = planned(mirror, replace(survey, ledger=epoch.state, offsets=logs))
     task = WriteTask(
         mirror=mirror.name,
         ledger=mirror.ledger_topic,
@@ -49,6 +55,9 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
         producer={**mirror.producer, **(KEY_PARTITIONER if mirror.partitioning == "key" else {})},
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
+        schemas=surveyor.translation(plan.routes),
+        on_bad=mirror.on_bad_schema,
+        quarantine=mirror.quarantine_topic,
     )
     _note_beginnings(task, plan)
     return Prepared(plan, epoch, task, ledger_now)
@@ -73,6 +82,9 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
         admin.create(creation.topic, creation.partitions, creation.replication, creation.settings)
     for growth in plan.growths:
         admin.grow(growth.topic, growth.to)
+    if _has_quarantine(surveyor.mirror) and not admin.topics([surveyor.mirror.quarantine_topic]):
+        replication = surveyor.mirror.ledger.replication or min(3, admin.broker_count())
+        admin.create(surveyor.mirror.quarantine_topic, 1, replication, QUARANTINE_SETTINGS)
     wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
 
     def ready() -> bool | None:
@@ -81,6 +93,10 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
 
     if wanted:
         eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
+
+
+def _has_quarantine(mirror: Mirror) -> bool:
+    return mirror.schemas is not None and mirror.on_bad_schema == "quarantine"
 
 
 def _note_beginnings(task: WriteTask, plan: Plan) -> None:
