@@ -1,0 +1,108 @@
+"""YAML text becomes values that know their lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.document import Section, line_of, merged, parse, read, written
+from barnabas.errors import ConfigError
+
+TEXT = """\
+# a comment
+clusters:
+  orange: {bootstrap: 'b0:9092',
+           tls: true}
+
+groups:
+  - name: prod
+    mirrors:
+      - from:
+          - a
+          - b
+"""
+
+
+def test_every_key_and_item_knows_its_line() -> None:
+    root = parse(TEXT, "f")
+    lines = {
+        ("clusters",): 2,
+        ("clusters", "orange", "tls"): 4,
+        ("groups", 0, "name"): 7,
+        ("groups", 0, "mirrors", 0, "from"): 9,
+        ("groups", 0, "mirrors", 0, "from", 1): 11,
+    }
+    assert {path: line_of(root, path) for path in lines} == lines
+
+
+def test_the_line_of_something_that_is_not_there_is_that_of_what_should_hold_it() -> None:
+    root = parse(TEXT, "f")
+    assert line_of(root, ("groups", 0, "mirrors", 7, "from")) == 8
+    assert line_of(root, ("nothing",)) == 2
+
+
+def test_steps_that_nobody_wrote_are_left_out_of_a_path() -> None:
+    root = parse(TEXT, "f")
+    assert written(root, ("groups", 0, "mirrors", 0, "from", "names", 1)) == ("groups", 0, "mirrors", 0, "from", 1)
+    assert written(root, ("clusters", "orange", "tls", "bool")) == ("clusters", "orange", "tls")
+    assert written(root, ("groups", 9)) == ("groups",)
+
+
+def test_dates_stay_text_and_other_scalars_are_what_yaml_says() -> None:
+    root = parse("a: 2026-01-31\nb: 2026-01-31T00:00:00Z\nc: 12\nd: no\ne: 1.5\nf: ~\ng: '12'\n", "f")
+    assert list(root.values()) == ["2026-01-31", "2026-01-31T00:00:00Z", 12, False, 1.5, None, "12"]
+
+
+def test_keys_are_the_words_as_written() -> None:
+    assert list(parse("on: 1\n0: 2\n1.0: 3\nnull: 4\n", "f")) == ["on", "0", "1.0", "null"]
+
+
+@pytest.mark.parametrize("text", ["a: 1\na: 1\n", "a: {b: 1, b: 2}\n", "- {b: 1, b: 2}\n", "a: 1\n'a': 2\n"])
+def test_a_key_that_stands_twice_is_refused_wherever_it_is(text: str) -> None:
+    with pytest.raises(ConfigError, match="stands twice, first in line 1; keep one"):
+        parse(text, "f")
+
+
+def test_a_merged_map_gives_way_to_keys_written_beside_it() -> None:
+    root = parse("a: &a {x: 1, y: 1}\nb:\n  <<: *a\n  y: 2\nc:\n  <<: [{x: 5}, *a]\nd: *a\n", "f")
+    assert root["b"] == {"x": 1, "y": 2}
+    assert root["c"] == {"x": 5, "y": 1}
+    assert root["d"] == root["a"] == {"x": 1, "y": 1}
+    assert line_of(root, ("b", "y")) == 4 and line_of(root, ("b", "x")) == 1
+
+
+def test_an_empty_document_is_an_empty_map() -> None:
+    assert parse("", "f") == parse("# only words\n", "f") == {}
+
+
+def test_own_settings_lie_over_defaults_map_within_map_each_with_its_line() -> None:
+    root = parse(
+        "group:\n  topics: {create: true,\n    partitions: 3}\n  to: x\nown:\n  topics:\n    create: false\n", "f"
+    )
+    result = merged(root["group"], root["own"])
+    assert result == {"topics": {"create": False, "partitions": 3}, "to": "x"}
+    assert [line_of(result, ("topics", key)) for key in ("create", "partitions")] == [7, 3]
+    assert root["group"]["topics"]["create"] is True, "the defaults were changed for the next mirror"
+
+
+@pytest.mark.parametrize(("default", "own"), [("{a: 1}", "x"), ("x", "{a: 1}"), ("[1, 2]", "[3]"), ("{a: 1}", "~")])
+def test_what_is_no_map_on_both_sides_is_replaced_whole(default: str, own: str) -> None:
+    root = parse(f"d: {{k: {default}}}\no: {{k: {own}}}\n", "f")
+    assert merged(root["d"], root["o"])["k"] == root["o"]["k"]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: there is no such file; name the configuration with -c FILE"):
+        read(tmp_path / "nowhere.yaml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path / "latin.yaml")
+
+
+def test_a_section_is_an_ordinary_map_to_everybody_else() -> None:
+    section = Section(3)
+    section.put("a", 1, 4)
+    assert section == {"a": 1} and dict(section) == {"a": 1}
