@@ -29,10 +29,16 @@ def selected(mirror: Mirror, names: Iterable[str]) -> list[str]:
     )
 
 
+def _replaced(rule: Replacement, topic: str) -> str:
+    """The name with every match replaced. `.*` matches once, not again at the empty end as re.sub has it."""
+    whole = re.fullmatch(rule.replace, topic)
+    return whole.expand(rule.by) if whole else re.sub(rule.replace, rule.by, topic)
+
+
 def destination_name(mirror: Mirror, topic: str) -> str:
     """What a source topic is called at the destination; ConfigError when no topic can be called so."""
     if isinstance(mirror.to, Replacement):
-        name = re.sub(mirror.to.replace, mirror.to.by, topic)
+        name = _replaced(mirror.to, topic)
     else:
         values = {"topic": topic, "source": mirror.source, "destination": mirror.destination}
         name = re.sub(r"\{(\w+)\}", lambda found: values[found.group(1)], mirror.to)
