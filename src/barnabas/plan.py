@@ -12,6 +12,8 @@ from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
 from barnabas.naming import destination_name
 
+# Not message.timestamp.type: a broker that stamps records itself would alter ours. Nor message.timestamp.before.max.ms:
+# what was young enough for the source when it was written may be too old when it is copied.
 COPIED_SETTINGS = (
     "cleanup.policy",
     "compression.type",
@@ -19,8 +21,6 @@ COPIED_SETTINGS = (
     "max.compaction.lag.ms",
     "max.message.bytes",
     "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.type",
     "min.cleanable.dirty.ratio",
     "min.compaction.lag.ms",
     "retention.bytes",
@@ -196,6 +196,7 @@ def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creatio
             f"{source.partitions}; set `partitioning: key` if records may move between partitions"
         )
     settings = {key: value for key, value in source.settings.items() if key in COPIED_SETTINGS}
+    settings["message.timestamp.type"] = "CreateTime"
     settings |= {key: _text(value) for key, value in mirror.topics.settings.items()}
     return Creation(route.destination, partitions, mirror.topics.replication.of(source.replication), settings)
 
