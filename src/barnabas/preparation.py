@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from barnabas.errors import Refused
 from barnabas.kafka.admin import eventually
+from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
 from barnabas.model import Partition, Position
@@ -48,12 +49,20 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
         run=run,
         destination=surveyor.to_destination,
         routes={route.number: route for route in plan.routes},
-        producer={**mirror.producer, **(KEY_PARTITIONER if mirror.partitioning == "key" else {})},
+        producer={**_batches(plan, survey), **mirror.producer, **(KEY_PARTITIONER if mirror.partitioning == "key" else {})},
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
     )
     _note_beginnings(task, plan)
     return Prepared(plan, epoch, task, ledger_now)
+
+
+def _batches(plan: Plan, survey: Survey) -> dict[str, int]:
+    """librdkafka has one batch size for all topics, and splits no batch that a topic refuses: the narrowest counts."""
+    topics = [*(made.settings for made in plan.creations), *(there.settings for there in survey.destination.values())]
+    limits = [int(settings["max.message.bytes"]) for settings in topics if "max.message.bytes" in settings]
+    usual = int(THROUGHPUT["batch.size"])
+    return {"batch.size": max(1, min(usual, *(limit * 9 // 10 for limit in limits)))} if limits else {}
 
 
 def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
