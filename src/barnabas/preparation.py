@@ -49,7 +49,11 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
         run=run,
         destination=surveyor.to_destination,
         routes={route.number: route for route in plan.routes},
-        producer={**_batches(plan, survey), **mirror.producer, **(KEY_PARTITIONER if mirror.partitioning == "key" else {})},
+        producer={
+            **_batches(plan, survey),
+            **mirror.producer,
+            **(KEY_PARTITIONER if mirror.partitioning == "key" else {}),
+        },
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
     )
