@@ -122,10 +122,13 @@ class LedgerState:
         """Folds one record in; Refused when somebody else wrote it or a newer Barnabas did."""
         name = self._parsed(key, offset)
         body = self._parsed(value, offset) if value is not None else None
-        if body is not None and body.get("version", VERSION + 1) > VERSION:
+        version = body.get("version") if body is not None else VERSION
+        if not isinstance(version, int):
+            raise self._foreign(offset, "has no version")
+        if version > VERSION:
             raise Refused(
-                f"ledger {self.topic}: offset {offset} has version {body.get('version')} and this Barnabas reads "
-                f"up to {VERSION}: it was written by a newer one; upgrade this one"
+                f"ledger {self.topic}: offset {offset} has version {version} and this Barnabas reads up to {VERSION}: "
+                f"it was written by a newer one; upgrade this one"
             )
         try:
             self._fold(name, body, offset)
@@ -142,7 +145,7 @@ class LedgerState:
         elif kind in ("position", "advance"):
             partition = Partition(name["topic"], name["partition"])
             positions = self._positions if kind == "position" else self._advances
-            _put(positions, partition, body and Position(body["next"], body["topic_id"], body["epoch"], body["at"]))
+            _put(positions, partition, body and _position(body))
         elif kind == "loss":
             partition = Partition(name["topic"], name["partition"])
             loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
@@ -184,6 +187,12 @@ class LedgerState:
             f"ledger {self.topic}: offset {offset} {what}; somebody else writes to this topic: "
             f"stop them, or give the mirror another name and set its positions by hand"
         )
+
+
+def _position(body: dict[str, Any]) -> Position:
+    if type(body["next"]) is not int or body["next"] < 0:
+        raise TypeError(f"an offset: next is {body['next']!r}")
+    return Position(body["next"], body["topic_id"], body["epoch"], body["at"])
 
 
 def _put(table: dict[Any, Any], key: Any, value: Any) -> None:

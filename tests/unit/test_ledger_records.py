@@ -1,0 +1,177 @@
+"""The ledger's records fold into a state: what they say, what is refused, and that compaction takes nothing away."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from barnabas.errors import Refused
+from barnabas.ledger import records
+from barnabas.ledger.records import VERSION, LedgerState
+from barnabas.model import Loss, Partition, Position, Range
+
+P0 = Partition("orders", 0)
+Line = tuple[int, bytes, bytes | None]
+
+
+def folded(*lines: tuple[bytes, bytes | None], first: int = 0) -> LedgerState:
+    return folded_at([(first + at, *line) for at, line in enumerate(lines)])
+
+
+def folded_at(lines: list[Line]) -> LedgerState:
+    state = LedgerState("_barnabas.m")
+    for offset, key, value in lines:
+        state.add(offset, key, value)
+    return state
+
+
+def position(offset: int, topic_id: str = "id", *, kind: str = "position", epoch: int = 3) -> tuple[bytes, bytes]:
+    return records.position_key(P0, kind), records.position_value(Position(offset, topic_id, epoch, 99))
+
+
+def test_an_epochs_number_is_the_offset_of_its_record() -> None:
+    epoch = records.epoch_key(), records.epoch_value("host pid 1", "cluster-a")
+    state = folded(epoch, position(5), epoch, first=40)
+    assert (state.epoch, state.epoch_run, state.source_cluster) == (42, "host pid 1", "cluster-a")
+    assert folded().epoch == -1
+
+
+def test_a_writer_is_registered_until_its_tombstone_of_the_same_epoch() -> None:
+    old, new = records.writer_key("id-0", 1), records.writer_key("id-0", 7)
+    value = records.writer_value("run")
+    assert set(folded((old, value), (new, value)).writers) == {("id-0", 1), ("id-0", 7)}
+    assert set(folded((old, value), (new, value), (old, None)).writers) == {("id-0", 7)}
+    assert set(folded((old, value), (old, None), (old, value)).writers) == {("id-0", 1)}
+
+
+def test_a_position_comes_back_as_it_was_written() -> None:
+    assert folded(position(12)).positions() == {P0: Position(12, "id", 3, 99)}
+
+
+def test_the_last_position_counts_because_only_a_person_moves_it_back() -> None:
+    by_hand = records.position_key(P0), records.position_value(Position(5, "id", 4, 100), by="me@here")
+    assert json.loads(by_hand[1])["by"] == "me@here"
+    assert folded(position(12), by_hand).positions()[P0].next == 5
+
+
+@pytest.mark.parametrize(("own", "ahead", "expected"), [(5, 9, 9), (9, 5, 9), (7, 7, 7)])
+def test_an_advance_never_lowers_a_position(own: int, ahead: int, expected: int) -> None:
+    lines = [position(own), position(ahead, kind="advance")]
+    assert folded(*lines).positions()[P0].next == expected
+    assert folded(*reversed(lines)).positions()[P0].next == expected
+
+
+def test_an_advance_of_a_topic_that_was_made_anew_does_not_count() -> None:
+    state = folded(position(900, "old", kind="advance"), position(5, "new"))
+    assert state.positions()[P0] == Position(5, "new", 3, 99)
+
+
+def test_an_advance_counts_where_nothing_was_ever_copied() -> None:
+    assert folded(position(9, kind="advance")).positions()[P0].next == 9
+    assert folded(position(9, kind="advance"), (records.position_key(P0, "advance"), None)).positions() == {}
+
+
+def test_losses_are_kept_each_and_struck_out_each() -> None:
+    lost = [Loss(P0, Range(first, first + 5), "retention", 7) for first in (0, 50)]
+    lines: list[tuple[bytes, bytes | None]] = [(records.loss_key(loss), records.loss_value(loss)) for loss in lost]
+    assert list(folded(*lines).losses.values()) == lost
+    assert list(folded(*lines, (records.loss_key(lost[0]), None)).losses.values()) == lost[1:]
+
+
+def test_records_are_json_that_a_person_can_read() -> None:
+    key, value = position(12)
+    assert key == b'{"kind":"position","partition":0,"topic":"orders"}'
+    assert json.loads(value) == {"version": VERSION, "next": 12, "topic_id": "id", "epoch": 3, "at": 99}
+
+
+def test_a_record_of_a_newer_version_is_refused_and_names_the_remedy() -> None:
+    key, value = position(12)
+    newer = json.dumps(json.loads(value) | {"version": VERSION + 1}).encode()
+    with pytest.raises(Refused, match=f"offset 0 has version {VERSION + 1} .* upgrade this one"):
+        folded((key, newer))
+
+
+KEY, VALUE = position(12)
+FOREIGN: list[tuple[Any, Any]] = [
+    (None, VALUE),
+    (b"", VALUE),
+    (b"orders", VALUE),
+    (b"\xff\xfe", VALUE),
+    (b'["position"]', VALUE),
+    (b"{}", VALUE),
+    (b'{"kind":"visitor"}', VALUE),
+    (b'{"kind":["position"]}', VALUE),
+    (b'{"kind":"position","topic":"orders"}', VALUE),
+    (b'{"kind":"writer","id":["a"],"epoch":1}', records.writer_value("run")),
+    (KEY, b""),
+    (KEY, b"12"),
+    (KEY, b"hello"),
+    (KEY, b"{}"),
+    (KEY, b'{"next":12}'),
+    (KEY, b'{"version":"1","next":12}'),
+    (KEY, b'{"version":null,"next":12}'),
+    (KEY, b'{"version":1}'),
+    (KEY, VALUE.replace(b'"next":12', b'"next":"12"')),
+    (KEY, VALUE.replace(b'"next":12', b'"next":-1')),
+    (KEY, VALUE.replace(b'"next":12', b'"next":null')),
+    (records.epoch_key(), b'{"version":1}'),
+    (records.loss_key(Loss(P0, Range(0, 1), "x")), b'{"version":1,"next":1}'),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), FOREIGN, ids=str)
+def test_a_record_that_somebody_else_wrote_is_refused_with_its_offset(key: Any, value: Any) -> None:
+    state = LedgerState("_barnabas.m")
+    with pytest.raises(Refused, match=r"ledger _barnabas\.m: offset 17 .*; somebody else writes to this topic"):
+        state.add(17, key, value)
+
+
+def test_a_sign_of_life_counts_for_its_own_epoch_only() -> None:
+    epoch = records.epoch_key(), records.epoch_value("run", "c")
+    alive = records.alive_key(), records.alive_value("run", 0)
+    assert folded(epoch, alive).running()
+    assert not folded(epoch).running()
+    assert not folded(epoch, alive, epoch).running(), "a newer epoch has not given one yet"
+    assert not folded(epoch, alive, (records.alive_key(), None)).running()
+
+
+def any_line(chance: random.Random) -> tuple[bytes, bytes | None]:
+    """Any record that Barnabas writes, or a tombstone of one."""
+    partition = Partition(chance.choice("ab"), chance.randrange(2))
+    kind = chance.choice(["epoch", "writer", "position", "advance", "loss", "alive", "act"])
+    if kind == "epoch":
+        return records.epoch_key(), records.epoch_value(f"run {chance.random()}", "cluster")
+    if kind == "writer":
+        key, value = records.writer_key(chance.choice("xy"), chance.randrange(3)), records.writer_value("run")
+    elif kind == "loss":
+        loss = Loss(partition, Range(chance.randrange(3), 9), "gone", 1)
+        key, value = records.loss_key(loss), records.loss_value(loss)
+    elif kind == "alive":
+        key, value = records.alive_key(), records.alive_value("run", chance.randrange(3))
+    elif kind == "act":
+        key, value = records.act_key(), records.act_value(records.Act("me", "moved"))
+    else:
+        where = Position(chance.randrange(9), chance.choice(["id", "other"]), 1, 1)
+        key, value = records.position_key(partition, kind), records.position_value(where)
+    return key, value if chance.random() < 0.75 else None
+
+
+def compacted(lines: list[Line], chance: random.Random) -> list[Line]:
+    """As a broker may leave a log: of any key all but the last may be gone, and so may a last tombstone."""
+    last = {key: offset for offset, key, _ in lines}
+    kept = [line for line in lines if line[0] == last[line[1]] or chance.random() < 0.3]
+    gone = {key for offset, key, value in kept if value is None and offset == last[key] and chance.random() < 0.5}
+    return [line for line in kept if line[1] not in gone]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_compaction_changes_nothing_that_a_ledger_says(seed: int) -> None:
+    chance = random.Random(seed)
+    lines: list[Line] = [(offset, *any_line(chance)) for offset in range(chance.randrange(1, 80))]
+    whole = folded_at(lines)
+    assert folded_at(compacted(lines, chance)) == whole
+    last = {key: offset for offset, key, _ in lines}
+    assert folded_at([line for line in lines if line[0] == last[line[1]]]) == whole
