@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from barnabas.errors import BarnabasError
-from barnabas.model import Partition, Receipt, Route
+from barnabas.model import Offsets, Partition, Receipt, Route
 from barnabas.plan import Plan
+from barnabas.schemas.breaker import BreakerState
 
 State = Literal["starting", "copying", "waiting", "done", "stopped", "refused"]
 RATE_SECONDS = 10.0
@@ -33,6 +35,8 @@ class MirrorBoard:
     batch_millis: int = 0
     commit_seconds: float = 0.0
     filtered: int = 0
+    quarantined: int = 0
+    breakers: Callable[[], dict[str, dict[str, BreakerState]]] = dict
     failures: int = 0
     routes: dict[int, Route] = field(default_factory=dict)
     topics: dict[str, tuple[int, int]] = field(default_factory=dict)  # destination topic → records, bytes
@@ -55,6 +59,11 @@ class MirrorBoard:
             self.ends = {p: s.end for p, s in plan.stretches.items()}
             self.target = max(self.target, self.copied_to_target + plan.records)
             self.state = "copying"
+
+    def see(self, offsets: Mapping[Partition, Offsets]) -> None:
+        """The source's ends as they are now: lag is seen to grow while a mirror waits."""
+        with self._lock:
+            self.ends |= {partition: log.end for partition, log in offsets.items()}
 
     def batch(
         self,
@@ -79,6 +88,7 @@ class MirrorBoard:
                 partition = Partition(route.source, receipt.partition)
                 self.committed[partition] = max(receipt.next, self.committed.get(partition, 0))
                 self.records += receipt.records
+                self.quarantined += receipt.quarantined
                 self.bytes += receipt.bytes
                 records, size = self.topics.get(route.destination, (0, 0))
                 self.topics[route.destination] = records + receipt.records, size + receipt.bytes

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas import __version__
-from barnabas.commands import check, demo, lab, plan, position, run, status
+from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment
 from barnabas.errors import BarnabasError, ConfigError
@@ -28,6 +28,8 @@ WITH_CONFIGURATION: dict[str, Command] = {
     "status": status.run,
     "check": check.run,
     "position": position.run,
+    "schemas": schemas.run,
+    "quarantine": quarantine.run,
 }
 WITHOUT: dict[str, Callable[[argparse.Namespace], int]] = {"lab": lab.run, "demo": demo.run}
 
@@ -95,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("check", parents=everything, help="the effective configuration, or its first mistake")
 
     position.add_parser(commands, [configured_command, selecting])
+    schemas.add_parser(commands, [configured_command, selecting], formatted)
+    quarantine.add_parser(commands, [configured_command, selecting], formatted)
     showing = commands.add_parser("demo", help="two real clusters, real records, mirrored and compared")
     showing.add_argument("--records", type=int, default=1_000_000)
     showing.add_argument("--keep", action="store_true", help="leave the clusters running")

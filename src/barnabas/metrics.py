@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from barnabas.board import MirrorBoard
 from barnabas.errors import Refused
 
+BREAKER_STATES = ("closed", "open", "half-open")
 STATES = ("starting", "copying", "waiting", "done", "stopped", "refused")
 
 
@@ -39,6 +40,15 @@ def _by_topic(place: int) -> Callable[[MirrorBoard], Iterable[tuple[tuple[str, .
 
 def _by_state(board: MirrorBoard) -> Iterable[tuple[tuple[str, ...], float]]:
     return [((board.name, state), float(board.state == state)) for state in STATES]
+
+
+def _by_breaker(board: MirrorBoard) -> Iterable[tuple[tuple[str, ...], float]]:
+    return [
+        ((board.name, cluster, operation, state), float(breaker.state == state))
+        for cluster, operations in board.breakers().items()
+        for operation, breaker in operations.items()
+        for state in BREAKER_STATES
+    ]
 
 
 Counter, Gauge = CounterMetricFamily, GaugeMetricFamily
@@ -78,6 +88,14 @@ MEASURES = (
         _one(lambda b: b.batch_millis / 1000),
     ),
     Measure("barnabas_batches", Counter, "Micro-batches done", ("mirror",), _one(lambda b: b.batches)),
+    Measure("barnabas_records_quarantined", Counter, "Records set aside", ("mirror",), _one(lambda b: b.quarantined)),
+    Measure(
+        "barnabas_breaker",
+        Gauge,
+        "1 for the state a registry's circuit breaker is in",
+        ("mirror", "cluster", "operation", "state"),
+        _by_breaker,
+    ),
     Measure("barnabas_state", Gauge, "1 for the state the mirror is in", ("mirror", "state"), _by_state),
 )
 JVM_MEASURES = {

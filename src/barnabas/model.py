@@ -73,6 +73,7 @@ class Receipt:
     next: int
     records: int
     bytes: int
+    quarantined: int
     destination_first: int
     destination_last: int
     commit_millis: int

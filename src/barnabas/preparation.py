@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from barnabas.config.mirror import Mirror
 from barnabas.errors import Refused
 from barnabas.kafka.admin import eventually
 from barnabas.kafka.producer import THROUGHPUT
@@ -17,6 +18,9 @@ from barnabas.worker.task import WriteTask
 from barnabas.worker.writer import dropped, writer
 
 KEY_PARTITIONER = {"partitioner": "murmur2_random"}  # the Java client's choice for records with a key
+
+
+QUARANTINE_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
         },
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
+        schemas=surveyor.translation(plan.routes),
+        on_bad=mirror.on_bad_schema,
+        quarantine=mirror.quarantine_topic,
     )
     _note_beginnings(task, plan)
     return Prepared(plan, epoch, task, ledger_now)
@@ -88,6 +95,9 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
         admin.create(creation.topic, creation.partitions, creation.replication, creation.settings)
     for growth in plan.growths:
         admin.grow(growth.topic, growth.to)
+    if _has_quarantine(surveyor.mirror) and not admin.topics([surveyor.mirror.quarantine_topic]):
+        replication = surveyor.mirror.ledger.replication or min(3, admin.broker_count())
+        admin.create(surveyor.mirror.quarantine_topic, 1, replication, QUARANTINE_SETTINGS)
     wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
 
     def ready() -> bool | None:
@@ -96,6 +106,10 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
 
     if wanted:
         eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
+
+
+def _has_quarantine(mirror: Mirror) -> bool:
+    return mirror.schemas is not None and mirror.on_bad_schema == "quarantine"
 
 
 def _note_beginnings(task: WriteTask, plan: Plan) -> None:

@@ -29,6 +29,7 @@ from barnabas.ledger.takeover import release
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener, observed, weighed
+from barnabas.schemas.resolver import Resolver
 from barnabas.survey import Surveyor
 from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
@@ -113,6 +114,7 @@ class Replication:
         self._topics_seen: frozenset[str] | None = None
         self._last_epoch: int | None = None
         self._queries = 0
+        self._resolver: Resolver | None = None
 
     def run(self) -> None:
         """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
@@ -142,6 +144,8 @@ class Replication:
         survey = surveyor.survey(self._topics_seen)
         if not survey.source:
             return self._no_topic()
+        self.board.see(survey.offsets)
+        self._hold_for_registries(surveyor)
         prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id)
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
@@ -152,6 +156,16 @@ class Replication:
         finally:
             watch.close()
             self._release(surveyor, prepared)
+
+    def _hold_for_registries(self, surveyor: Surveyor) -> None:
+        """Unavailable while a registry does not answer: nothing untranslated passes, so nothing flows."""
+        settings = surveyor.translation(())
+        if settings is None:
+            return
+        if self._resolver is None or self._resolver.settings != settings:
+            self._resolver = Resolver(settings)
+            self.board.breakers = self._resolver.breakers
+        self._resolver.ping()
 
     def _release(self, surveyor: Surveyor, prepared: Prepared) -> None:
         """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror, Start
+from barnabas.config.schemas import registry_settings
 from barnabas.errors import Fenced
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.settings import connection
@@ -13,9 +14,10 @@ from barnabas.ledger.records import LedgerState
 from barnabas.ledger.registration import newer_epoch
 from barnabas.ledger.takeover import read_state
 from barnabas.ledger.topic import ledger_partition
-from barnabas.model import Connection, Offsets, Partition, TopicDescription
+from barnabas.model import Connection, Offsets, Partition, Route, TopicDescription
 from barnabas.naming import destination_name, selected
 from barnabas.plan import Survey
+from barnabas.schemas.settings import TopicRoute, TranslationSettings
 from barnabas.topology import refuse_circles_and_collisions
 
 
@@ -25,7 +27,7 @@ class Surveyor:
     def __init__(self, configuration: Configuration, mirror: Mirror) -> None:
         self.mirror = mirror
         self._together = configuration.enabled()
-        clusters = configuration.clusters
+        clusters = self._clusters = configuration.clusters
         self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
         self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
         self.source = Admin(self.to_source)
@@ -62,6 +64,21 @@ class Surveyor:
             newer = newer_epoch(self.to_destination, topic, ours + 1, mark)
             if newer:
                 raise Fenced(f'mirror "{self.mirror.name}": {newer}; this run stops')
+
+    def translation(self, routes: Iterable[Route]) -> TranslationSettings | None:
+        """What workers need to translate schema ids; None where schemas do not matter. Secrets are read now."""
+        mirror, clusters = self.mirror, self._clusters
+        if mirror.schemas is None:
+            return None
+        source, destination = clusters[mirror.source].registry, clusters[mirror.destination].registry
+        assert source and destination  # the configuration was refused otherwise
+        return TranslationSettings(
+            mirror=mirror.name,
+            source=registry_settings(mirror.source, source),
+            destination=registry_settings(mirror.destination, destination),
+            rules=mirror.schemas.rules(mirror.on_bad_schema),
+            routes=tuple(TopicRoute(route.number, route.source, route.destination) for route in routes),
+        )
 
     def ledger(self) -> LedgerState | None:
         """The ledger as its committed records tell, or None when there is none yet."""

@@ -101,4 +101,5 @@ def _line(board: MirrorBoard, progress: bool) -> str:
 def summary(board: MirrorBoard, seconds: float) -> str:
     """What was copied, in one line."""
     copied = f"copied {board.records:,} records, {size(board.bytes)}, in {seconds:.1f} s"
+    copied += f", {board.quarantined:,} of them set aside" if board.quarantined else ""
     return f"{board.name}: {board.state}, {copied}, lag {board.lag():,}, {board.restarts} restarts"

@@ -143,6 +143,9 @@ class _Document:
             if cluster not in clusters:
                 what = f'there is no cluster "{cluster}"{_suggested(cluster, clusters)}'
                 raise self.complaint((*path, side), what, settings.lines[side])
+            if mirror.schemas and clusters[cluster].registry is None:
+                what = f'cluster "{cluster}" has no `registry`, and schemas cannot follow the records without'
+                raise self.complaint((*path, "schemas"), what, settings.lines["schemas"])
         return mirror
 
     def generated_name(self, settings: Section, path: Keys) -> str:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from barnabas.config.cluster import Scalar, Strict
 from barnabas.config.guarantees import refuse_guarded
+from barnabas.config.schemas import OnBadSchema, Schemas
 from barnabas.errors import ConfigError
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -186,6 +187,8 @@ class Mirror(Strict):
     start: Start = Start(at="earliest")
     topics: TopicRules = TopicRules()
     ledger: LedgerRules = LedgerRules()
+    schemas: Schemas | None = None
+    on_bad_schema: OnBadSchema = "stop"
     on_loss: Literal["stop", "record", "restart"] = "stop"
     where: str | None = None
     partitioning: Literal["keep", "key"] = "keep"
@@ -241,6 +244,10 @@ class Mirror(Strict):
         if self.source == self.destination:
             raise PydanticCustomError("clusters", "`source` and `destination` are the same cluster")
         return self
+
+    @property
+    def quarantine_topic(self) -> str:
+        return f"{self.name}.quarantine"
 
     @property
     def ledger_topic(self) -> str:

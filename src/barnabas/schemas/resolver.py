@@ -36,7 +36,7 @@ class Resolver:
     """
 
     def __init__(self, settings: TranslationSettings, *, clock: Clock = time.monotonic) -> None:
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self._source = RegistryClient(settings.source, clock=clock)
         self._destination = RegistryClient(settings.destination, clock=clock)
@@ -88,7 +88,7 @@ class Resolver:
         else:
             if len(self._unresolved) >= MOST_UNRESOLVED:
                 self._unresolved.clear()
-            self._unresolved[key] = (self._clock() + self._settings.reask_seconds, answer)
+            self._unresolved[key] = (self._clock() + self.settings.reask_seconds, answer)
         return answer
 
     def _bring_id(self, route: int, side: Side, number: int) -> int | Unresolved:
@@ -125,7 +125,7 @@ class Resolver:
     def _bring_topic(self, route: int, side: Side, guid: str) -> int | Unresolved:
         """Where the source cannot be asked by GUID, its schema is among the versions of the topic's subject."""
         topics = self._route(route)
-        subject, strategy = f"{topics.source}-{side}", self._settings.rules.strategy
+        subject, strategy = f"{topics.source}-{side}", self.settings.rules.strategy
         if strategy != "topic-name" or not self._source.history(subject):
             return Unresolved(
                 f"schema GUID {guid} cannot be looked up: the {self._source.title} cannot be asked by GUID, and with "
@@ -135,11 +135,11 @@ class Resolver:
         return max(self._mirroring.copy_all(subject, f"{topics.destination}-{side}").values())
 
     def _pair(self, route: int, side: Side, schema: Schema) -> Pair:
-        return subject_pair(self._settings.rules, self._route(route), side, schema)
+        return subject_pair(self.settings.rules, self._route(route), side, schema)
 
     def _route(self, number: int) -> TopicRoute:
         if number not in self._routes:
-            raise Refused(f'mirror "{self._settings.mirror}": a record has route {number}, which is not in the plan')
+            raise Refused(f'mirror "{self.settings.mirror}": a record has route {number}, which is not in the plan')
         return self._routes[number]
 
     def _misplaced(self, what: str, pair: Pair, number: int | None) -> Unresolved:

@@ -11,6 +11,7 @@ from typing import Literal
 from barnabas import errors
 from barnabas.errors import BarnabasError
 from barnabas.model import Connection, Properties, Route
+from barnabas.schemas.settings import TranslationSettings
 
 _MARK = "barnabas-outcome"
 
@@ -28,6 +29,9 @@ class WriteTask:
     producer: Properties = field(default_factory=dict)
     partitioning: Literal["keep", "key"] = "keep"
     zero_timestamps: Literal["stop", "as_one"] = "stop"
+    schemas: TranslationSettings | None = None
+    on_bad: Literal["stop", "pass", "quarantine"] = "stop"
+    quarantine: str = ""  # the topic for records that are set aside
 
 
 def marked(error: BarnabasError) -> RuntimeError:

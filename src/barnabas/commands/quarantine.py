@@ -1,0 +1,85 @@
+"""`barnabas quarantine list|replay`: what was set aside and why; try it again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import islice
+from typing import Any
+
+from barnabas import quarantine
+from barnabas.commands.choose import chosen
+from barnabas.config.load import Configuration
+from barnabas.errors import ConfigError, Refused
+from barnabas.ledger.takeover import release
+from barnabas.model import Partition
+from barnabas.preparation import prepare
+from barnabas.quarantine import SetAside
+from barnabas.replicate import run_name
+from barnabas.survey import Surveyor
+
+
+def add_parser(commands: Any, parents: list[argparse.ArgumentParser], formatted: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("quarantine", help="records that were set aside")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", parents=[*parents, formatted], help="where from and why")
+    listing.add_argument("--most", type=int, default=100, metavar="N", help="how many to show (%(default)s)")
+    actions.add_parser("replay", parents=parents, help="try them again, exactly once")
+
+
+def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    if len(args.mirror) != 1:
+        raise ConfigError(f"quarantine {args.action} needs one --mirror NAME")
+    (mirror,) = chosen(args, configuration)
+    surveyor = Surveyor(configuration, mirror)
+    topic = surveyor.destination.topics([mirror.quarantine_topic]).get(mirror.quarantine_topic)
+    if topic is None:
+        print(f'mirror "{mirror.name}": nothing was set aside; there is no topic {mirror.quarantine_topic}')
+        return 0
+    return _list(args, surveyor) if args.action == "list" else _replay(surveyor, topic.topic_id)
+
+
+def _waiting(surveyor: Surveyor) -> tuple[int, int]:
+    """The quarantine's records [first, next) that were not replayed yet."""
+    own = Partition(surveyor.mirror.quarantine_topic, 0)
+    log = surveyor.destination.offsets([own])[own]
+    ledger = surveyor.ledger()
+    replayed = ledger.positions().get(own) if ledger else None
+    return max(log.first, replayed.next if replayed else 0), log.end
+
+
+def _list(args: argparse.Namespace, surveyor: Surveyor) -> int:
+    first, until = _waiting(surveyor)
+    found = list(quarantine.read(surveyor.to_destination, surveyor.mirror.quarantine_topic, first, until))
+    if args.format == "json":
+        print(
+            json.dumps({"records": len(found), "shown": [_as_json(record) for record in found[: args.most]]}, indent=2)
+        )
+        return 0
+    print(f'mirror "{surveyor.mirror.name}": {len(found):,} records set aside')
+    for record in found[: args.most]:
+        print(f"  {record.topic}-{record.partition} offset {record.offset}: {record.reason}")
+    return 0
+
+
+def _as_json(record: SetAside) -> dict[str, Any]:
+    place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    return {**place, "reason": record.reason, "at": record.at}
+
+
+def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
+    mirror = surveyor.mirror
+    ledger = surveyor.ledger()
+    if ledger is not None and ledger.running():
+        raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then replay')
+    prepared = prepare(surveyor, surveyor.survey(), run=f"quarantine replay by {run_name()}", ledger_id=None)
+    moved = again = 0
+    try:
+        waiting = quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *_waiting(surveyor))
+        while batch := list(islice(waiting, quarantine.BATCH)):
+            gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
+            moved, again = moved + gone, again + left
+    finally:
+        release(surveyor.to_destination, surveyor.destination, mirror.ledger_topic, prepared.epoch)
+    print(f'mirror "{mirror.name}": {moved:,} records moved on, {again:,} set aside again')
+    return 0 if again == 0 else 1

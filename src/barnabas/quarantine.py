@@ -1,0 +1,132 @@
+"""Records that were set aside: read them, and try them again exactly once.
+
+A replay is a run of the mirror like any other: an epoch of its own, and a transaction that holds the records and
+the quarantine's own position in the ledger. What still cannot be copied goes to the quarantine's end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from barnabas.errors import BadRecord, Unavailable
+from barnabas.kafka.errors import explained
+from barnabas.ledger import records
+from barnabas.model import Connection, Partition, Position
+from barnabas.worker.rows import ANY_PARTITION, QUARANTINE
+from barnabas.worker.task import WriteTask
+from barnabas.worker.translate import translator
+from barnabas.worker.writer import dropped, writer
+
+READ_SECONDS = 60.0
+BATCH = 5_000
+PLACES = ("topic", "partition", "offset", "reason")
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """One record of a quarantine, and where it came from."""
+
+    at: int
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    headers: tuple[tuple[str, bytes | None], ...]
+    key: bytes | None
+    value: bytes | None
+    millis: int
+
+
+def read(connection: Connection, topic: str, first: int, until: int) -> Iterator[SetAside]:
+    """The committed records of the quarantine in [first, until)."""
+    if first >= until:
+        return
+    consumer = Consumer(
+        {
+            **connection.properties,
+            "group.id": "barnabas-quarantine",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    where = f'cluster "{connection.cluster}": {topic}'
+    limit = time.monotonic() + READ_SECONDS
+    try:
+        consumer.assign([TopicPartition(topic, 0, first)])
+        while time.monotonic() < limit:
+            for message in consumer.consume(1000, timeout=0.5):
+                error, at = message.error(), message.offset() or 0
+                if error is None:
+                    if at < until:
+                        yield _set_aside(message, where)
+                elif error.code() != KafkaError._PARTITION_EOF:
+                    raise explained(error, where)
+                if at >= (until if error is not None else until - 1):
+                    return
+        raise Unavailable(f"{where}: not read up to {until} in {READ_SECONDS:.0f} s")
+    finally:
+        consumer.close()
+
+
+def _set_aside(message: Message, where: str) -> SetAside:
+    headers: list[Any] = list(message.headers() or [])
+    said = {name: value or b"" for name, value in headers if name.startswith(f"{QUARANTINE}.")}
+    try:
+        topic, partition, offset, reason = (said[f"{QUARANTINE}.{place}"].decode() for place in PLACES)
+        return SetAside(
+            at=message.offset() or 0,
+            topic=topic,
+            partition=int(partition),
+            offset=int(offset),
+            reason=reason,
+            headers=tuple(pair for pair in headers if not pair[0].startswith(f"{QUARANTINE}.")),
+            key=message.key(),
+            value=message.value(),
+            millis=message.timestamp()[1],
+        )
+    except (KeyError, ValueError):
+        raise BadRecord(
+            f"{where}: offset {message.offset()} does not say where it came from; somebody else wrote it"
+        ) from None
+
+
+def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[int, int]:
+    """Tries the records again in one transaction; how many went on and how many were set aside once more."""
+    routes = {route.source: route for route in task.routes.values()}
+    moved = [routes.get(record.topic) for record in batch]
+    if task.schemas is None or None in moved:
+        unknown = sorted({record.topic for record, route in zip(batch, moved, strict=True) if route is None})
+        raise BadRecord(f'mirror "{task.mirror}": {unknown or "its records"} are not in the plan any more')
+    done = translator(task.schemas).translate(
+        routes=pa.array([route.number for route in moved if route], pa.int64()),
+        keys=pa.array([record.key for record in batch], pa.binary()),
+        values=pa.array([record.value for record in batch], pa.binary()),
+    )
+    reasons, keys, values = done.reasons(), done.keys.to_pylist(), done.values.to_pylist()
+    producer = writer(task)
+    try:
+        producer.begin()
+        for row, (record, route) in enumerate(zip(batch, moved, strict=True)):
+            headers: list[Any] = list(record.headers)
+            if row in reasons:
+                said = (record.topic, str(record.partition), str(record.offset), reasons[row])
+                headers += [(f"{QUARANTINE}.{place}", text.encode()) for place, text in zip(PLACES, said, strict=True)]
+            topic = task.quarantine if row in reasons or route is None else route.destination
+            kept = record.partition if task.partitioning == "keep" else ANY_PARTITION
+            partition = 0 if row in reasons else kept
+            producer.produce(topic, values[row], keys[row], partition, None, None, record.millis, headers)
+        position = Position(batch[-1].at + 1, quarantine_id, task.epoch)
+        own = Partition(task.quarantine, 0)
+        producer.produce(task.ledger, records.position_value(position), records.position_key(own), 0)
+        producer.commit()
+    except BaseException:
+        dropped(task)
+        raise
+    return len(batch) - len(reasons), len(reasons)
