@@ -36,14 +36,17 @@ class WriteTask:
 
 def marked(error: BarnabasError) -> RuntimeError:
     """An expected outcome on its way through Spark, which brings exceptions to the driver as text only."""
-    return RuntimeError(f"{_MARK}{json.dumps({'kind': type(error).__name__, 'says': str(error)})}")
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+    return RuntimeError(f"{_MARK}{json.dumps({'kind': kind.__name__, 'says': str(error)})}")
 
 
 def unmarked(text: str) -> BarnabasError | None:
     """The outcome in a text that Spark brought back, or None when it holds none of ours."""
-    found = re.search(rf"{_MARK}(\{{.*?\}})\s*$", text, re.MULTILINE)
-    if not found:
-        return None
-    fields = json.loads(found.group(1))
-    kind: type[BarnabasError] = getattr(errors, fields["kind"])
-    return kind(fields["says"])
+    for found in re.finditer(_MARK, text):
+        try:
+            fields, _ = json.JSONDecoder().raw_decode(text, found.end())
+        except ValueError:  # cut off, or somebody else's words
+            continue
+        kind: type[BarnabasError] = getattr(errors, fields["kind"])
+        return kind(fields["says"])
+    return None

@@ -1,0 +1,153 @@
+"""Why a query ended, and how patient we are with it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from barnabas import errors, failures
+from barnabas.errors import BadRecord, BarnabasError, Fenced, Lost, Refused, Unavailable
+from barnabas.failures import Unexplained, explained
+from barnabas.patience import FIRST_PAUSE, LONGEST_PAUSE, UNEXPLAINED_TRIES, Patience
+from barnabas.schemas.answers import Conflict
+from barnabas.worker.task import marked, unmarked
+
+STACK = """\
+[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: Task 0 in stage \
+3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 5) (127.0.0.1 executor driver): \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/barnabas/worker/write.py", line 44, in write
+    raise marked(error) from None
+RuntimeError: {marker}
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: java.util.concurrent.TimeoutException: RuntimeError: {marker}
+\t... 1 more SQLSTATE: XXKST"""
+OURS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BarnabasError)]
+SAYINGS = ["plain", 'quotes " and \\ and {braces} }', "two\nlines\tand a tab", "größe → 1…2 \U0001f4e8", "}", ""]
+
+
+SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
+    ("x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [a]\ny", Refused, "grant it"),
+    ("o.a.k.common.errors.SaslAuthenticationException: Authentication failed", Unavailable, "credentials"),
+    ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", Refused, "CA right"),
+    ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
+    ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
+    ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),
+    ("org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms", Unavailable, "does not answer"),
+    ("KafkaException: Failed to construct kafka consumer", Unavailable, "cannot be reached"),
+    ("SparkException: Python worker exited unexpectedly (crashed)", Unavailable, "a worker died"),
+    ("java.net.SocketException: Connection reset", Unavailable, "a worker died"),
+    ("Job 3 cancelled because SparkContext was shut down", Unavailable, "Spark is gone"),
+    ("Py4JNetworkError: Answer from Java side is empty", Unavailable, "Spark is gone"),
+    ("ExecutorLostFailure (executor 3 exited)", Unavailable, "an executor was lost"),
+    ("[CAST_INVALID_INPUT] The value 'x' of the type", Refused, "`where` fails on a row"),
+    ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column", Refused, "`where` is not right"),
+    ("java.io.IOException: No space left on device", Unavailable, "the disk is full"),
+    ("RecordTooLargeException: There are some messages at", Refused, "larger than the source client fetches"),
+]
+
+
+def brought_back(error: BarnabasError) -> BarnabasError | None:
+    """What the driver makes of an error that a task raised."""
+    return unmarked(STACK.format(marker=str(marked(error))))
+
+
+@pytest.mark.parametrize("kind", OURS)
+@pytest.mark.parametrize("says", SAYINGS)
+def test_an_outcome_comes_back_through_a_java_stack_trace_as_it_was(kind: type[BarnabasError], says: str) -> None:
+    found = brought_back(kind(says))
+    assert type(found) is kind and str(found) == says
+
+
+def test_an_error_of_a_border_comes_back_as_the_kind_of_ours_that_it_is() -> None:
+    found = brought_back(Conflict("subject orders-value"))
+    assert type(found) is Refused and str(found) == "subject orders-value"
+    assert type(brought_back(Unexplained("x"))) is Unavailable
+
+
+@pytest.mark.parametrize("marker", ["", "barnabas-outcome", 'barnabas-outcome{"kind": "Fen', "barnabas-outcomes vary"])
+def test_a_text_without_a_whole_marker_holds_no_outcome(marker: str) -> None:
+    assert unmarked(STACK.format(marker=marker)) is None
+
+
+def test_a_marker_that_was_cut_off_does_not_hide_a_whole_one() -> None:
+    text = f'barnabas-outcome{{"kind": "Fen… {marked(Fenced("epoch 7 is over"))} barnabas-outcome'
+    assert str(unmarked(text)) == "epoch 7 is over"
+
+
+@pytest.mark.parametrize(("text", "kind", "says"), SPARK_SAYS)
+def test_a_text_of_spark_is_named_from_the_table(text: str, kind: type[BarnabasError], says: str) -> None:
+    error = explained(text, 'mirror "orders"')
+    assert type(error) is kind
+    assert says in str(error) and str(error).startswith('mirror "orders": ')
+    assert "\n" not in str(error)
+
+
+def test_every_row_of_the_table_is_tried_above() -> None:
+    untried = [row[0] for row in failures.MEANINGS if not any(re.search(row[0], text) for text, _, _ in SPARK_SAYS)]
+    assert untried == []
+
+
+def test_our_own_outcome_goes_before_whatever_else_the_text_says() -> None:
+    error = explained(STACK.format(marker=str(marked(BadRecord("offset 5")))), "here")
+    assert type(error) is BadRecord and str(error) == "offset 5"
+
+
+def test_what_nobody_has_named_shows_its_python_line_and_is_unexplained() -> None:
+    error = explained("Traceback\n  File x\nZeroDivisionError: division by zero\n\n\tat java", "here")
+    assert type(error) is Unexplained
+    assert str(error) == "here: the query failed: ZeroDivisionError: division by zero"
+    assert str(explained("odd\nthings", "here")) == "here: the query failed: odd"
+    assert str(explained("", "here")) == "here: the query failed: "
+
+
+def pauses(patience: Patience, failure: BarnabasError, times: int) -> list[float | None]:
+    return [patience.after(failure, copied=False) for _ in range(times)]
+
+
+def test_pauses_grow_are_bounded_and_are_never_the_same_for_all() -> None:
+    found = [pause for pause in pauses(Patience(gives_up=False), Unavailable("x"), 50) if pause is not None]
+    assert len(found) == 50, "a mirror that shall run for ever never gives up on what may heal"
+    for at, pause in enumerate(found):
+        middle = min(FIRST_PAUSE * 2**at, LONGEST_PAUSE)
+        assert 0.5 * middle <= pause <= 1.5 * middle
+    assert len(set(found)) == 50
+
+
+def test_a_pause_is_short_again_after_records_were_copied() -> None:
+    patience = Patience(gives_up=False)
+    pauses(patience, Unavailable("x"), 20)
+    pause = patience.after(Unavailable("x"), copied=True)
+    assert pause is not None and pause <= 1.5 * FIRST_PAUSE
+
+
+@pytest.mark.parametrize("failure", [Refused("x"), Fenced("x"), Lost("x"), BadRecord("x"), errors.ConfigError("x")])
+def test_a_refusal_is_not_tried_again(failure: BarnabasError) -> None:
+    assert Patience(gives_up=False).after(failure, copied=True) is None
+
+
+def test_what_nobody_has_named_is_tried_a_few_times_and_counted_anew_after_progress() -> None:
+    patience = Patience(gives_up=False)
+    before = pauses(patience, Unexplained("x"), UNEXPLAINED_TRIES - 1)
+    assert None not in before
+    assert patience.after(Unexplained("x"), copied=True) is not None
+    assert None not in pauses(patience, Unexplained("x"), UNEXPLAINED_TRIES - 2)
+    assert patience.after(Unexplained("x"), copied=False) is None
+
+
+def test_a_run_that_shall_end_gives_up_after_a_while_without_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    ends, runs_on = Patience(gives_up=True), Patience(gives_up=False)
+    clock[0] += 179
+    assert ends.after(Unavailable("x"), copied=False) is not None
+    assert ends.after(Unavailable("x"), copied=True) is not None
+    clock[0] += 179
+    assert ends.after(Unavailable("x"), copied=False) is not None
+    clock[0] += 2
+    assert ends.after(Unavailable("x"), copied=False) is None
+    assert runs_on.after(Unavailable("x"), copied=False) is not None
