@@ -9,11 +9,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ class Networks:
     source: str
     destination: str
     port: int
+
+    @property
+    def hosts_file(self) -> Path:
+        """What programs inside the destination network have for /etc/hosts."""
+        return Path("/etc/netns", self.destination, "hosts")
 
     def inside(self, name: str) -> list[str]:
         """What to put before a command so that it runs there, with the hosts file of that place."""
@@ -83,7 +89,7 @@ def networks(port: int) -> Iterator[Networks]:
             _run("ip", "-n", name, "link", "set", "wire", "up")
         _guard(made)
         _write_hosts(made.source, f"127.0.0.1 localhost {' '.join(BROKERS)} {REGISTRY}\n")
-        _write_hosts(made.destination, "127.0.0.1 localhost\n")
+        _write_hosts(made.destination, f"127.0.0.1 localhost {socket.gethostname()}\n")
         yield made
     finally:
         for name in (made.source, made.destination):
@@ -141,17 +147,25 @@ def _run(*command: str) -> str:
 def run_source(directory: Path) -> None:
     """Three brokers with TLS and SASL and a registry, until SIGTERM; `source.json` says how to reach them."""
     security = Security(Protocol.SASL_SSL, Mechanism.SCRAM_SHA_512)
-    with ExitStack() as stack:
-        cluster = KafkaCluster(directory, "orange", brokers=3, security=security, hosts=BROKERS, heap_megabytes=384)
-        registry = Registry(directory, "orange")
-        settings = stack.enter_context(cluster).client_settings()
-        stack.enter_context(registry)
+    cluster = KafkaCluster(directory, "orange", brokers=3, security=security, hosts=BROKERS, heap_megabytes=384)
+    with cluster, Registry(directory, "orange") as registry:
+        settings = cluster.client_settings()
         # One name is enough to start from: the rest is to be discovered.
         first = settings["bootstrap.servers"].split(",")[0]
         told = {"settings": {**settings, "bootstrap.servers": first}, "registry": f"{REGISTRY}:{registry.port}"}
-        (directory / "source.new").write_text(json.dumps(told))
-        (directory / "source.new").rename(directory / "source.json")
-        signal.pause()
+        _tell(directory / "source.json", told)
+
+
+def run_destination(directory: Path) -> None:
+    """One plain broker, until SIGTERM; `destination.json` says how to reach it."""
+    with KafkaCluster(directory, "grape") as cluster:
+        _tell(directory / "destination.json", {"settings": cluster.client_settings()})
+
+
+def _tell(path: Path, told: dict[str, Any]) -> None:
+    path.with_suffix(".new").write_text(json.dumps(told))
+    path.with_suffix(".new").rename(path)
+    signal.pause()
 
 
 def write(settings: dict[str, str], topic: str, count: int) -> None:
@@ -161,8 +175,8 @@ def write(settings: dict[str, str], topic: str, count: int) -> None:
 
 
 def digest(settings: dict[str, str], topic: str) -> dict[str, Any]:
-    """How many records a topic has and what they are, in order."""
-    records = read_all(settings, topic, seconds=SECONDS)
+    """How many records a topic has and what they are, in order; their offsets are the cluster's own affair."""
+    records = [record._replace(offset=-1) for record in read_all(settings, topic, seconds=SECONDS)]
     return {"count": len(records), "digest": hashlib.sha256(repr(records).encode()).hexdigest()}
 
 
@@ -214,6 +228,6 @@ def wait_for(path: Path, seconds: float) -> None:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        run_source(Path(sys.argv[1]))
+        {"source": run_source, "destination": run_destination}[sys.argv[1]](Path(sys.argv[2]))
     else:
         print(json.dumps(answer(json.loads(sys.stdin.read()))))

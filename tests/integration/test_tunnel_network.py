@@ -16,7 +16,6 @@ import pytest
 from barnabas.lab.ports import free_ports
 from barnabas.lab.process import Process
 from barnabas.tunnel import keys
-from tests.kafka_io import wait_until
 from tests.tunnel_ends import Ends, running
 from tests.tunnel_network import SECONDS, SOURCE_ADDRESS, Inside, Networks, networks, wait_for
 
@@ -34,6 +33,7 @@ class World:
     settings: dict[str, str]
     registry: str
     original: dict[str, Any]
+    there: str
 
     @property
     def source(self) -> Inside:
@@ -58,18 +58,31 @@ def world(lab_directory: Path) -> Iterator[World]:
     [port] = free_ports(1)
     with networks(port) as made:
         inside = made.inside(made.source)
-        cluster = Process(lab_directory, "tunnel-source")
-        cluster.start([*inside, sys.executable, "-m", "tests.tunnel_network", str(lab_directory)])
+        source = _cluster(lab_directory, "source", inside)
+        destination = _cluster(lab_directory, "destination", made.inside(made.destination))
         try:
-            wait_for(lab_directory / "source.json", START_SECONDS)
-            told = json.loads((lab_directory / "source.json").read_text())
+            told = _told(lab_directory, "source")
+            there = _told(lab_directory, "destination")["settings"]["bootstrap.servers"]
             Inside(inside).ask(do="write", settings=told["settings"], topic="orders", count=RECORDS)
             original = Inside(inside).ask(do="digest", settings=told["settings"], topic="orders")
             ends = _ends(lab_directory, made, told)
             with running(ends, "--write-hosts"):
-                yield World(made, ends, told["settings"], told["registry"], original)
+                yield World(made, ends, told["settings"], told["registry"], original, there)
         finally:
-            cluster.stop(30)
+            source.stop(30)
+            destination.stop(30)
+
+
+def _cluster(lab: Path, name: str, inside: list[str]) -> Process:
+    process = Process(lab, f"tunnel-{name}")
+    process.start([*inside, sys.executable, "-m", "tests.tunnel_network", name, str(lab)])
+    return process
+
+
+def _told(lab: Path, name: str) -> dict[str, Any]:
+    wait_for(lab / f"{name}.json", START_SECONDS)
+    told: dict[str, Any] = json.loads((lab / f"{name}.json").read_text())
+    return told
 
 
 def _ends(lab: Path, made: Networks, told: dict[str, Any]) -> Ends:
@@ -140,31 +153,53 @@ def test_diagnose_names_the_step_that_fails(world: World, tmp_path: Path) -> Non
         assert world.settings["sasl.password"] not in str(steps)
 
 
-def test_a_link_cut_for_twenty_seconds_is_survived(world: World) -> None:
-    given = {"do": "digest", "settings": world.settings, "topic": "orders"}
-    before = world.networks.bytes_carried()
-    with world.destination.asking() as reader:
-        assert reader.stdin is not None
-        reader.stdin.write(json.dumps(given))
-        reader.stdin.close()
-        reader.stdin = None
-        wait_until(lambda: world.networks.bytes_carried() > before + RECORDS * 10, 60, "the copy to be under way")
-        world.networks.cut()
-        at_cut, deadline = world.networks.bytes_carried(), time.monotonic() + CUT_SECONDS
+def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds(world: World) -> None:
+    carried, network = world.networks.bytes_carried(), world.networks
+    mirror = Process(world.ends.lab, "tunnel-mirror")
+    command = [sys.executable, "-m", "barnabas.cli", "run", "-c", str(_mirror(world)), "--until-caught-up"]
+    mirror.start([*network.inside(network.destination), *command])
+    try:
+        mirror.wait_until(lambda: network.bytes_carried() > carried + RECORDS * 10, START_SECONDS)
+        network.cut()
+        at_cut, deadline = network.bytes_carried(), time.monotonic() + CUT_SECONDS
         while time.monotonic() < deadline:
-            assert reader.poll() is None, "the copy ended before the link was cut"
+            assert mirror.pid is not None, "the mirror ended before the link was cut"
             time.sleep(0.5)
-        assert world.networks.bytes_carried() < at_cut + RECORDS * 10
-        world.networks.mend()
-        output, errors = reader.communicate(timeout=SECONDS)
-    assert json.loads(output) == world.original, errors
+        assert network.bytes_carried() < at_cut + RECORDS * 10
+        network.mend()
+        assert mirror.wait(SECONDS) == 0, mirror.log_tail()
+    finally:
+        mirror.kill()
+    copied = world.destination.ask(do="digest", settings={"bootstrap.servers": world.there}, topic="orders.copy")
+    assert copied == world.original
+    assert network.packets(network.source)["other"] == 0
+    assert world.settings["sasl.password"] not in mirror.log.read_text()
+
+
+def _mirror(world: World) -> Path:
+    document = json.loads(world.ends.file.read_text())
+    document["clusters"]["orange"]["tunnel"] = "eu"
+    document["clusters"]["grape"] = {"bootstrap": world.there}
+    mirrors = [
+        {
+            "name": "orders",
+            "from": "orders",
+            "to": "{topic}.copy",
+            "topics": {"create": True, "replication": {"from": "source", "max": 1}},
+        }
+    ]
+    document["groups"] = [{"name": "eu", "source": "orange", "destination": "grape", "mirrors": mirrors}]
+    file = world.ends.directory / "mirror.yaml"
+    file.write_text(json.dumps(document))  # JSON is YAML
+    return file
 
 
 def test_the_names_are_taken_out_of_the_hosts_file_at_the_end(world: World) -> None:
-    hosts = Path("/etc/netns", world.networks.destination, "hosts")
+    hosts = world.networks.hosts_file
     assert "b2.orange.test" in hosts.read_text()
     world.ends.stop("connect")
-    assert hosts.read_text() == "127.0.0.1 localhost\n"
+    assert "orange.test" not in hosts.read_text()
+    assert "localhost" in hosts.read_text()
     command = [*world.networks.inside(world.networks.destination), "getent", "hosts", "b2.orange.test"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
 
