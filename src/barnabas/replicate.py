@@ -205,7 +205,9 @@ class Replication:
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
                 self.listener.wait_ended(name, 10)
-                advance(prepared.task, prepared.plan, self.board.behind_plan())
+                behind = self.board.behind_plan()
+                advance(prepared.task, prepared.plan, behind)
+                self.board.advanced(behind)
                 return self.until_caught_up
             watch.give_sign_of_life()
             watch.refuse_newer_epoch()
