@@ -1,0 +1,86 @@
+"""Cost grows with the work: twice the records take twice the time, and no more memory.
+
+A mirror that is warm already gets 1, 2, 4 and 8 million records, each lot committed to the source in one transaction:
+readers see all of it at the same moment, from which the time runs.
+"""
+
+import time
+from dataclasses import dataclass
+
+from bench.contenders import CONTENDERS, Errand
+from bench.ground import Ground, create
+from bench.meter import Meter
+from bench.processes import Program
+from bench.race import metered
+from bench.shapes import SHAPES
+from bench.table import rows
+from bench.workload import fill_at_once
+
+TITLE = "Growth"
+TOPIC = "growth"
+PARTITIONS = 4
+WARM_MILLIONS = 6
+MILLIONS = (1, 2, 4, 8)
+TOLERANCE = 0.15
+LOT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Lot:
+    millions: int
+    seconds: float
+    peak_memory: int
+
+
+def run(ground: Ground) -> str:
+    create(ground.source, TOPIC, PARTITIONS)
+    directory = ground.directory / "growth"
+    directory.mkdir()
+    barnabas, lots, done = CONTENDERS["barnabas"], [], 0
+    try:
+        with barnabas.start(Errand(ground, TOPIC, directory)) as program:
+            meter = metered(ground, program, barnabas.copy(TOPIC), PARTITIONS)
+            try:
+                for millions in (WARM_MILLIONS, *MILLIONS):
+                    each = millions * 1_000_000 // PARTITIONS
+                    fill_at_once(ground, TOPIC, SHAPES["100B"], partitions=PARTITIONS, first=done, each=each)
+                    meter.peak_memory = 0
+                    began, done = time.monotonic(), done + each
+                    ended = _copied(program, meter, done * PARTITIONS)
+                    lots.append(Lot(millions, ended - began, meter.peak_memory))
+            finally:
+                meter.stop()
+    finally:
+        ground.swept()
+    return told(lots[1:])
+
+
+def told(lots: list[Lot]) -> str:
+    """The table, and whether every lot took the time its size says."""
+    mean = sum(lot.seconds for lot in lots) / sum(lot.millions for lot in lots)
+    lines = [
+        [
+            f"{lot.millions} million",
+            f"{lot.seconds:.2f}",
+            f"{lot.seconds / lot.millions:.2f}",
+            f"{100 * (lot.seconds / lot.millions / mean - 1):+.0f} %",
+            f"{lot.peak_memory / 1e6:,.0f}",
+        ]
+        for lot in lots
+    ]
+    worst = max(abs(lot.seconds / lot.millions / mean - 1) for lot in lots)
+    verdict = "proportional" if worst <= TOLERANCE else "NOT proportional"
+    heads = ("records", "seconds", "s/million", "off the mean", "peak MB")
+    return rows(heads, lines) + f"\n{verdict}: at most {100 * worst:.0f} % off, {100 * TOLERANCE:.0f} % allowed.\n"
+
+
+def _copied(program: Program, meter: Meter, offsets: int) -> float:
+    """The moment at which the copy held this many offsets; markers let it seem to be there a little early."""
+    deadline = time.monotonic() + LOT_SECONDS
+    while time.monotonic() < deadline:
+        program.refuse_ended()
+        for sample in meter.samples[-50:]:
+            if sample.offsets >= offsets:
+                return sample.at
+        time.sleep(0.05)
+    raise RuntimeError(f"growth: {offsets:,} records are not copied after {LOT_SECONDS:g} s")
