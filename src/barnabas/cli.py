@@ -92,7 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--to", dest="destination", metavar="HOST:PORT", help="destination brokers")
     running.add_argument("--topics", metavar="NAME[,NAME]", help="topics to copy under their own names")
     everything = [configured_command, selecting, formatted]
-    commands.add_parser("plan", parents=everything, help="what run would create and copy; writes nothing")
+    planning = commands.add_parser(
+        "plan", parents=[configured_command, selecting], help="what run would create and copy; writes nothing"
+    )
+    planning.add_argument("--format", choices=["table", "json", "mermaid", "dot"], default="table")
     commands.add_parser("status", parents=everything, help="positions and lag, from the ledger")
     commands.add_parser("check", parents=everything, help="the effective configuration, or its first mistake")
 

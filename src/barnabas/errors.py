@@ -3,6 +3,7 @@
     BarnabasError
     ├── ConfigError      the configuration or the command line is wrong            exit 2
     ├── Unavailable      something outside does not answer now; retried            exit 1 when retries end
+    │   └── TopicsNeeded a demux met topics that are not at the hub yet
     └── Refused          going on would break a promise; a person must look        exit 1
         ├── Fenced       another run of the same mirror has taken over
         ├── Lost         source records are gone before they were copied
@@ -10,6 +11,8 @@
 
 A sentence in an error says where, what with its numbers, what it means and what to do.
 """
+
+import json
 
 
 class BarnabasError(Exception):
@@ -26,6 +29,13 @@ class ConfigError(BarnabasError):
 
 class Unavailable(BarnabasError):  # noqa: N818 - the words of DESIGN.md
     """Something outside does not answer now; trying again may help."""
+
+
+class TopicsNeeded(Unavailable):
+    """A demux met topics that are not at the hub yet; its text is JSON: destination → [source, partitions]."""
+
+    def needed(self) -> dict[str, tuple[str, int]]:
+        return {name: (source, count) for name, (source, count) in json.loads(str(self)).items()}
 
 
 class Refused(BarnabasError):  # noqa: N818

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from barnabas.config.mirror import LEGAL_NAME, LONGEST_TOPIC, Mirror, Replacement
+from barnabas.config.mirror import MUX_TOPICS, Mirror
+from barnabas.config.selection import LEGAL_NAME, LONGEST_TOPIC, Replacement
 from barnabas.errors import ConfigError
 
 INTERNAL = re.compile(r"__.*|_barnabas[.].*|.*[.]quarantine|_schemas.*|_confluent.*|connect-(configs|offsets|status)")
@@ -25,8 +26,14 @@ def selected(mirror: Mirror, names: Iterable[str]) -> list[str]:
             any(p.fullmatch(name) for p in patterns)
             and not INTERNAL.fullmatch(name)
             and not any(p.fullmatch(name) for p in excepted)
+            and not (mirror.kind == "mux" and _carries_others(mirror, name))
         )
     )
+
+
+def _carries_others(mirror: Mirror, name: str) -> bool:
+    """An intermediate topic: a mux that took it would carry its own records again."""
+    return name == mirror.intermediate_topic or name.startswith(MUX_TOPICS)
 
 
 def _replaced(rule: Replacement, topic: str) -> str:
@@ -35,12 +42,14 @@ def _replaced(rule: Replacement, topic: str) -> str:
     return whole.expand(rule.by) if whole else re.sub(rule.replace, rule.by, topic)
 
 
-def destination_name(mirror: Mirror, topic: str) -> str:
+def destination_name(mirror: Mirror, topic: str, identifier: str = "") -> str:
     """What a source topic is called at the destination; ConfigError when no topic can be called so."""
-    if isinstance(mirror.to, Replacement):
+    if mirror.kind == "mux":
+        name = mirror.intermediate_topic
+    elif isinstance(mirror.to, Replacement):
         name = _replaced(mirror.to, topic)
     else:
-        values = {"topic": topic, "source": mirror.source, "destination": mirror.destination}
+        values = {"topic": topic, "source": mirror.source, "destination": mirror.destination, "identifier": identifier}
         name = re.sub(r"\{(\w+)\}", lambda found: values[found.group(1)], mirror.to)
     where = f'mirror "{mirror.name}": {topic} would become {name!r}'
     if not name or name in (".", "..") or not LEGAL_NAME.fullmatch(name):

@@ -10,7 +10,7 @@ from barnabas.config.mirror import Mirror
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
-from barnabas.naming import destination_name
+from barnabas.naming import INTERNAL, destination_name
 
 # Not message.timestamp.type: a broker that stamps records itself would alter ours. Nor message.timestamp.before.max.ms:
 # what was young enough for the source when it was written may be too old when it is copied.
@@ -82,6 +82,8 @@ class Plan:
     stretches: Mapping[Partition, Stretch]
     losses: tuple[Loss, ...] = ()
     absent: tuple[str, ...] = field(default=())
+    demuxed: tuple[Route, ...] = ()  # of a demux: topics that its records were found to belong to
+    spread: int = 0  # of a mux: partitions of the intermediate topic
 
     @property
     def records(self) -> int:
@@ -89,13 +91,17 @@ class Plan:
         return sum(stretch.records for stretch in self.stretches.values())
 
 
-def planned(mirror: Mirror, survey: Survey) -> Plan:
-    """The plan; Refused or Lost when a run may not start like this."""
+def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] | None = None) -> Plan:
+    """The plan; Refused or Lost when a run may not start like this.
+
+    `met`: what a demux has met so far, destination topic → source topic and its partitions.
+    """
     _refuse_other_source(mirror, survey)
     routes = tuple(_route(mirror, topic) for topic in survey.source.values())
     _refuse_ambiguous(mirror, routes)
     known = survey.ledger.positions() if survey.ledger else {}
-    creations, growths = _preparations(mirror, routes, survey, known)
+    demuxed = tuple(_demuxed_route(mirror, name, *origin) for name, origin in sorted((met or {}).items()))
+    creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
     stretches: dict[Partition, Stretch] = {}
     losses: list[Loss] = []
     for route in routes:
@@ -113,6 +119,8 @@ def planned(mirror: Mirror, survey: Survey) -> Plan:
         stretches=stretches,
         losses=tuple(losses),
         absent=tuple(name for name in mirror.select.names if name not in survey.source),
+        demuxed=demuxed,
+        spread=_spread(mirror, survey, creations),
     )
 
 
@@ -121,9 +129,24 @@ def _route(mirror: Mirror, topic: TopicDescription) -> Route:
         number=route_number(topic.name),
         source=topic.name,
         topic_id=topic.topic_id,
-        destination=destination_name(mirror, topic.name),
+        destination=str(mirror.to) if mirror.kind == "demux" else destination_name(mirror, topic.name),
         partitions=topic.partitions,
     )
+
+
+def _demuxed_route(mirror: Mirror, destination: str, source: str, partitions: int) -> Route:
+    if INTERNAL.fullmatch(destination):
+        raise Refused(
+            f'mirror "{mirror.name}": a record says it belongs to {destination}, a name kept for internal topics'
+        )
+    return Route(route_number(destination), source, "", destination, partitions)
+
+
+def _spread(mirror: Mirror, survey: Survey, creations: tuple[Creation, ...]) -> int:
+    if mirror.kind != "mux":
+        return 0
+    there = survey.destination.get(mirror.intermediate_topic)
+    return there.partitions if there else max((creation.partitions for creation in creations), default=1)
 
 
 def route_number(topic: str) -> int:
@@ -132,7 +155,7 @@ def route_number(topic: str) -> int:
 
 
 def _refuse_other_source(mirror: Mirror, survey: Survey) -> None:
-    if survey.source_id == survey.destination_id:
+    if mirror.kind == "mirror" and survey.source_id == survey.destination_id:
         raise Refused(
             f'mirror "{mirror.name}": "{mirror.source}" and "{mirror.destination}" are one cluster, '
             f"{survey.source_id}; records would be copied onto themselves: change `source` or `destination`"
@@ -156,7 +179,7 @@ def _refuse_ambiguous(mirror: Mirror, routes: tuple[Route, ...]) -> None:
                 f"move one of them to a mirror of its own"
             )
         other = by_destination.setdefault(route.destination, route.source)
-        if other != route.source and not mirror.merge:
+        if other != route.source and not mirror.merge and mirror.kind == "mirror":
             raise Refused(
                 f'mirror "{mirror.name}": {other} and {route.source} both become {route.destination}; '
                 f"say `merge: true` if that is wanted"
@@ -171,16 +194,25 @@ def _preparations(
     for route in routes:
         there = survey.destination.get(route.destination)
         if there is None:
-            made = _creation(mirror, route, survey.source[route.source])
+            made = _creation(mirror, route, _model_topic(route, survey))
             twin = creations.get(made.topic)
             if twin is None or twin.partitions < made.partitions:
                 creations[made.topic] = made
-        elif there.partitions < route.partitions and mirror.partitioning == "keep":
-            grown = _growth(mirror, route, there, began=Partition(route.source, 0) in known)
+        elif there.partitions < route.partitions and mirror.partitioning == "keep" and mirror.kind != "mux":
+            began = mirror.kind == "demux" or Partition(route.source, 0) in known
+            grown = _growth(mirror, route, there, began=began)
             twin_growth = growths.get(grown.topic)
             if twin_growth is None or twin_growth.to < grown.to:
                 growths[grown.topic] = grown
     return tuple(creations.values()), tuple(growths.values())
+
+
+def _model_topic(route: Route, survey: Survey) -> TopicDescription:
+    """What a new topic is modelled on. A demux never sees the original: its partitions it knows, its settings not."""
+    if route.source in survey.source:
+        return survey.source[route.source]
+    replication = max((topic.replication for topic in survey.source.values()), default=1)
+    return TopicDescription(route.source, "", route.partitions, replication)
 
 
 def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creation:
@@ -190,12 +222,13 @@ def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creatio
             f"`topics.create` is false: create it with at least {route.partitions} partitions"
         )
     partitions = mirror.topics.partitions.of(source.partitions)
-    if partitions < source.partitions and mirror.partitioning == "keep":
+    if partitions < source.partitions and mirror.partitioning == "keep" and mirror.kind != "mux":
         raise Refused(
             f'mirror "{mirror.name}": {route.destination} would get {partitions} partitions and {route.source} has '
             f"{source.partitions}; set `partitioning: key` if records may move between partitions"
         )
-    settings = {key: value for key, value in source.settings.items() if key in COPIED_SETTINGS}
+    copied = {} if mirror.kind == "mux" else source.settings  # an intermediate topic is no copy of any
+    settings = {key: value for key, value in copied.items() if key in COPIED_SETTINGS}
     settings["message.timestamp.type"] = "CreateTime"
     settings |= {key: _text(value) for key, value in mirror.topics.settings.items()}
     return Creation(route.destination, partitions, mirror.topics.replication.of(source.replication), settings)

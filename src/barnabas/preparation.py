@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas.config.mirror import Mirror
@@ -33,10 +33,20 @@ class Prepared:
     ledger_id: str
 
 
-def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | None) -> Prepared:
-    """Makes ready what the plan asks for and takes the mirror over. `ledger_id`: the ledger this process knows."""
+def prepare(
+    surveyor: Surveyor,
+    survey: Survey,
+    *,
+    run: str,
+    ledger_id: str | None,
+    met: Mapping[str, tuple[str, int]] | None = None,
+) -> Prepared:
+    """Makes ready what the plan asks for and takes the mirror over.
+
+    `ledger_id`: the ledger this process knows; `met`: the topics that a demux has met so far.
+    """
     mirror = surveyor.mirror
-    plan = planned(mirror, survey)
+    plan = planned(mirror, survey, met)
     ledger_now = _ledger(surveyor, ledger_id)
     _make_topics(surveyor, plan)
     epoch = take_over(
@@ -45,7 +55,7 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
     # positions count only as they are after fencing (C), and against logs as they are after it: until then an older
     # run copied on, past the ends that the survey saw, and its last records would look like a log that was cut off
     logs = surveyor.source.offsets(survey.offsets)
-    plan = planned(mirror, replace(survey, ledger=epoch.state, offsets=logs))
+    plan = planned(mirror, replace(survey, ledger=epoch.state, offsets=logs), met)
     task = WriteTask(
         mirror=mirror.name,
         ledger=mirror.ledger_topic,
@@ -60,7 +70,10 @@ def prepare(surveyor: Surveyor, survey: Survey, *, run: str, ledger_id: str | No
         },
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
-        schemas=surveyor.translation(plan.routes),
+        spread=plan.spread,
+        demuxed={route.destination: route for route in plan.demuxed} if mirror.kind == "demux" else None,
+        on_bad_record=mirror.on_bad_record,
+        schemas=surveyor.translation(plan.demuxed if mirror.kind == "demux" else plan.routes),
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
     )
@@ -109,7 +122,8 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
 
 
 def _has_quarantine(mirror: Mirror) -> bool:
-    return mirror.schemas is not None and mirror.on_bad_schema == "quarantine"
+    schemas = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"
+    return schemas or (mirror.kind == "demux" and mirror.on_bad_record == "quarantine")
 
 
 def _note_beginnings(task: WriteTask, plan: Plan) -> None:

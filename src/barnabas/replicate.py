@@ -18,18 +18,19 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas import failures, source, transform
+from barnabas import failures, source
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
-from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
 from barnabas.kafka.secret_file import hidden
 from barnabas.kafka.settings import java_properties
 from barnabas.ledger.takeover import release
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
-from barnabas.receipts import ReceiptListener, observed, weighed
+from barnabas.receipts import ReceiptListener, observed
 from barnabas.schemas.resolver import Resolver
+from barnabas.shape import shaped
 from barnabas.survey import Surveyor
 from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
@@ -115,6 +116,7 @@ class Replication:
         self._last_epoch: int | None = None
         self._queries = 0
         self._resolver: Resolver | None = None
+        self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
     def run(self) -> None:
         """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
@@ -128,6 +130,9 @@ class Replication:
                 failure = _named(error, self.where)
                 if self.stop.is_set():
                     break
+                if isinstance(failure, TopicsNeeded):
+                    self._met |= failure.needed()
+                    continue
                 pause = patience.after(failure, copied=self.board.records > before)
                 if pause is None:
                     self.board.change("refused", failure)
@@ -141,12 +146,12 @@ class Replication:
         surveyor = Surveyor(self.configuration, self.mirror)
         if self._last_epoch is not None:
             surveyor.refuse_newer_epoch(self._last_epoch)
-        survey = surveyor.survey(self._topics_seen)
+        survey = surveyor.survey(self._topics_seen, self._met)
         if not survey.source:
             return self._no_topic()
         self.board.see(survey.offsets)
         self._hold_for_registries(surveyor)
-        prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id)
+        prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         self.board.begin(prepared.plan, prepared.epoch.number)
@@ -229,13 +234,7 @@ class Replication:
             batch_records=self.mirror.batch.records,
             lanes=self.mirror.batch.lanes or self.spark.sparkContext.defaultParallelism,
         )
-        if self.mirror.where or self.mirror.provenance:
-            records = weighed(records)
-        records = transform.filtered(records, self.mirror.where)
-        if self.mirror.provenance:
-            records = transform.without_returning(records, prepared.plan.destination_id)
-            records = transform.stamped(records, prepared.plan.source_id)
-        rows = transform.routed(records)
+        rows = shaped(records, self.mirror, prepared.plan, cluster.bootstrap)
         receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:

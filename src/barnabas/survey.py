@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from barnabas.config.load import Configuration
-from barnabas.config.mirror import Mirror, Start
+from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
+from barnabas.config.start import Start
 from barnabas.errors import Fenced
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.settings import connection
@@ -33,20 +34,25 @@ class Surveyor:
         self.source = Admin(self.to_source)
         self.destination = Admin(self.to_destination)
 
-    def survey(self, seen: frozenset[str] | None = None) -> Survey:
-        """`seen`: the topics that were there when this process began; a later one is copied from its first record."""
+    def survey(self, seen: frozenset[str] | None = None, met: Iterable[str] = ()) -> Survey:
+        """`seen`: the topics that were there when this process began; a later one is copied from its first record.
+
+        `met`: the destination topics that a demux has met so far.
+        """
         source = self.topics()
         refuse_circles_and_collisions(self._together, {self.mirror.source: source})
         ledger = self.ledger()
         partitions = [Partition(t.name, n) for t in source.values() for n in range(t.partitions)]
         offsets = self.source.offsets(partitions)
+        demux = self.mirror.kind == "demux"
+        destinations = list(met) if demux else [destination_name(self.mirror, name) for name in source]
         return Survey(
             source_id=self.source.cluster_id(),
             destination_id=self.destination.cluster_id(),
             source=source,
             offsets=offsets,
             starts=self._starts(offsets, ledger, seen),
-            destination=self.destination.topics(destination_name(self.mirror, name) for name in source),
+            destination=self.destination.topics(destinations),
             ledger=ledger,
         )
 

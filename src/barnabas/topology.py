@@ -26,6 +26,7 @@ def refuse_circles_and_collisions(mirrors: Sequence[Mirror], topics: Mapping[str
 
     `topics` are the names that exist in each cluster; without them only topics that are given by name are followed.
     """
+    mirrors = [mirror for mirror in mirrors if mirror.kind == "mirror"]  # what a demux writes, only its records tell
     known = {cluster: set(names) for cluster, names in (topics or {}).items()}
     for mirror in mirrors:
         known.setdefault(mirror.source, set()).update(mirror.select.names)

@@ -32,8 +32,11 @@ def stamped(records: DataFrame, source_id: str) -> DataFrame:
     return records.withColumn("headers", F.when(has_origin, headers).otherwise(with_origin))
 
 
-def routed(records: DataFrame) -> DataFrame:
-    """The columns a writer takes. A null in a list column is quadratic in Spark's Arrow writer: none leaves here."""
+def routed(records: DataFrame, *addresses: str) -> DataFrame:
+    """The columns a writer takes, and `addresses` of its own that a demux found for each record.
+
+    A null in a list column is quadratic in Spark's Arrow writer: none leaves here.
+    """
     return records.select(
         "key",
         "value",
@@ -42,4 +45,5 @@ def routed(records: DataFrame) -> DataFrame:
         "partition",
         "offset",
         F.unix_millis("timestamp").alias("millis"),
+        *addresses,
     )

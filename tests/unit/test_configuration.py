@@ -11,7 +11,7 @@ from barnabas.config.cluster import Cluster
 from barnabas.config.document import parse
 from barnabas.config.guarantees import GUARDED, GUARDED_PREFIXES, refuse_guarded
 from barnabas.config.load import Configuration, configured, load
-from barnabas.config.mirror import Count
+from barnabas.config.topics import Count
 from barnabas.config.single import VARIABLES, from_arguments, from_environment
 from barnabas.errors import ConfigError
 from barnabas.kafka.settings import connection, java_properties

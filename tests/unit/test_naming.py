@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.config.mirror import LONGEST_TOPIC
+from barnabas.config.selection import LONGEST_TOPIC
 from barnabas.errors import ConfigError
 from barnabas.naming import destination_name, selected
 from tests.unit.configurations import mirror

@@ -7,22 +7,28 @@ import json
 from typing import Any
 
 from barnabas.commands.choose import chosen
+from barnabas.commands.drawing import dot, mermaid
 from barnabas.commands.tables import printed, size
 from barnabas.config.load import Configuration
 from barnabas.kafka.sample import mean_record_bytes
 from barnabas.plan import Plan, planned
 from barnabas.survey import Surveyor
 
+DRAWINGS = {"mermaid": mermaid, "dot": dot}
+
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
-    plans = []
-    for mirror in chosen(args, configuration):
+    plans: list[tuple[Plan, int]] = []
+    mirrors = chosen(args, configuration)
+    for mirror in mirrors:
         surveyor = Surveyor(configuration, mirror)
         plan = planned(mirror, surveyor.survey())
         waiting = {p: s.position.next for p, s in plan.stretches.items() if s.records}
         mean = mean_record_bytes(surveyor.to_source, waiting)
         plans.append((plan, int(mean * plan.records) if mean is not None else 0))
-    if args.format == "json":
+    if args.format in DRAWINGS:
+        print(DRAWINGS[args.format]([(mirror, plan) for mirror, (plan, _) in zip(mirrors, plans, strict=True)]))
+    elif args.format == "json":
         print(json.dumps({"mirrors": [_as_json(plan, estimate) for plan, estimate in plans]}, indent=2))
     else:
         for plan, estimate in plans:

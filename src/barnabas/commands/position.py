@@ -11,7 +11,8 @@ from typing import Any
 
 from barnabas.commands.choose import chosen
 from barnabas.config.load import Configuration
-from barnabas.config.mirror import Mirror, started
+from barnabas.config.mirror import Mirror
+from barnabas.config.start import started
 from barnabas.errors import ConfigError, Refused
 from barnabas.ledger import records
 from barnabas.ledger.takeover import release, take_over

@@ -14,6 +14,7 @@ from barnabas.config.document import Items, Section, line_of, merged, read, writ
 from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
+from barnabas.config.spokes import Spokes, written_out
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
 
@@ -32,7 +33,7 @@ PLAIN_WORDS = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
 }
-KNOWN_AT_TOP = ("clusters", "groups", "metrics", "spark", "tunnels")
+KNOWN_AT_TOP = ("clusters", "groups", "spokes", "metrics", "spark", "tunnels")
 
 
 class SparkRules(Strict):
@@ -78,32 +79,29 @@ class _Document:
         for key in self.root:
             if key not in KNOWN_AT_TOP:
                 raise self.complaint((key,), f"unknown key{_suggested(key, KNOWN_AT_TOP)}")
-        for key in ("clusters", "groups"):
-            if not self.root.get(key):
+        for key, instead in (("clusters", ()), ("groups", ("spokes", "tunnels"))):
+            if not self.root.get(key) and not any(self.root.get(other) for other in instead):
                 raise self.complaint((key,), "is missing or empty; see the smallest configuration in README.md")
         clusters = {
             key: self.validated(Cluster, self.section(value, ("clusters", key)), ("clusters", key))
             for key, value in self.section(self.root["clusters"], ("clusters",)).items()
         }
         mirrors = tuple(self.mirrors(clusters))
-        spark = self.validated(SparkRules, self.section(self.root.get("spark", Section(1)), ("spark",)), ("spark",))
-        metrics = self.validated(
-            MetricRules, self.section(self.root.get("metrics", Section(1)), ("metrics",)), ("metrics",)
-        )
+        spark = self.validated(SparkRules, self.optional("spark"), ("spark",))
+        metrics = self.validated(MetricRules, self.optional("metrics"), ("metrics",))
         tunnels = {
             key: self.validated(Tunnel, self.section(value, ("tunnels", key)), ("tunnels", key))
-            for key, value in self.section(self.root.get("tunnels", Section(1)), ("tunnels",)).items()
+            for key, value in self.optional("tunnels").items()
         }
+        for key, cluster in clusters.items():
+            if cluster.tunnel is not None and cluster.tunnel not in tunnels:
+                what = f'there is no tunnel "{cluster.tunnel}"{_suggested(cluster.tunnel, tunnels)}'
+                raise self.complaint(("clusters", key, "tunnel"), what)
         return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, metrics=metrics, tunnels=tunnels)
 
     def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
-        groups = self.root["groups"]
-        if not isinstance(groups, Items):
-            raise self.complaint(("groups",), "must be a list: begin each group with a dash")
         names: set[str] = set()
-        for at, value in enumerate(groups):
-            where: Keys = ("groups", at)
-            group = self.section(value, where)
+        for where, group in self.groups():
             if not isinstance(group.get("name"), str):
                 raise self.complaint((*where, "name"), "a group needs a name")
             members = group.get("mirrors")
@@ -119,6 +117,17 @@ class _Document:
                     )
                 names.add(mirror.name)
                 yield mirror
+
+    def groups(self) -> Iterable[tuple[Keys, Section]]:
+        """Those that are written as groups, and the one that `spokes` stands for."""
+        groups = self.root.get("groups") or Items()
+        if not isinstance(groups, Items):
+            raise self.complaint(("groups",), "must be a list: begin each group with a dash")
+        for at, value in enumerate(groups):
+            yield ("groups", at), self.section(value, ("groups", at))
+        if "spokes" in self.root:
+            section = self.section(self.root["spokes"], ("spokes",))
+            yield ("spokes",), written_out(self.validated(Spokes, section, ("spokes",)), section)
 
     def mirror(self, group: Section, own: Section, path: Keys, clusters: dict[str, Cluster]) -> Mirror:
         defaults = Section(group.line)
@@ -159,6 +168,9 @@ class _Document:
         for key, value in values.items():
             to = to.replace(f"{{{key}}}", str(value))
         return f"{settings['group']}__{source}__{to}"
+
+    def optional(self, key: str) -> Section:
+        return self.section(self.root.get(key, Section(1)), (key,))
 
     def section(self, value: Any, path: Keys) -> Section:
         if not isinstance(value, Section):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from barnabas.errors import BadRecord, Refused
 from barnabas.model import Route
+from barnabas.worker.addresses import Addresses, demuxed
 from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 
@@ -56,15 +57,16 @@ class Rows:
 def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
     """Addresses, translates and unpacks a batch."""
     runs = _runs(task, batch)
-    offsets = batch.column("offset").to_numpy()
-    keys, values, bad = _translated(task, batch)
-    sizes = np.cumsum(np.concatenate(([0], _lengths(keys) + _lengths(values))))
+    address = _kept(task, runs) if task.demuxed is None else demuxed(task.demuxed, batch)
+    _refuse(task, batch, address.bad, task.on_bad_record, "on_bad_record")
+    keys, values, untranslated = _translated(task, batch, address)
+    bad = {**untranslated, **address.bad}
     ready = Rows(
         runs=runs,
-        offsets=offsets,
-        sizes=sizes,
-        topics=[topic for run in runs for topic in [run.route.destination] * (run.end - run.start)],
-        partitions=[to for run in runs for to in [_partition(task, run)] * (run.end - run.start)],
+        offsets=batch.column("offset").to_numpy(),
+        sizes=np.cumsum(np.concatenate(([0], _lengths(keys) + _lengths(values)))),
+        topics=address.topics,
+        partitions=address.partitions,
         keys=keys.to_pylist(),
         values=values.to_pylist(),
         millis=_timestamps(task, batch),
@@ -90,28 +92,42 @@ def _runs(task: WriteTask, batch: pa.RecordBatch) -> list[Run]:
     return found
 
 
-def _partition(task: WriteTask, run: Run) -> int:
-    return run.partition if task.partitioning == "keep" else ANY_PARTITION
+def _kept(task: WriteTask, runs: list[Run]) -> Addresses:
+    """Every record of a source partition goes to one partition, or to the one its key belongs to."""
+    topics: list[str] = []
+    partitions: list[int] = []
+    for run in runs:
+        to = run.partition if task.partitioning == "keep" else ANY_PARTITION
+        if task.spread:
+            to = (run.route.number + run.partition) % task.spread
+        topics += [run.route.destination] * (run.end - run.start)
+        partitions += [to] * (run.end - run.start)
+    return Addresses(topics, partitions, None, {})
 
 
-def _translated(task: WriteTask, batch: pa.RecordBatch) -> tuple[Any, Any, Mapping[int, str]]:
+def _translated(task: WriteTask, batch: pa.RecordBatch, address: Addresses) -> tuple[Any, Any, Mapping[int, str]]:
     """Keys and values with the destination's schema ids, and the rows that cannot have them with the reason."""
     keys, values = batch.column("key"), batch.column("value")
     if task.schemas is None:
         return keys, values, {}
-    done = translator(task.schemas).translate(
-        routes=batch.column("route"), keys=keys, values=values, headers=batch.column("headers")
-    )
+    routes = batch.column("route") if address.routes is None else address.routes
+    done = translator(task.schemas).translate(routes=routes, keys=keys, values=values, headers=batch.column("headers"))
     if not done.bad or task.on_bad == "pass":
         return done.keys, done.values, {}
     reasons = done.reasons()
-    if task.on_bad == "stop":
-        row, reason = next(iter(reasons.items()))
+    _refuse(task, batch, reasons, task.on_bad, "on_bad_schema")
+    return done.keys, done.values, reasons
+
+
+def _refuse(task: WriteTask, batch: pa.RecordBatch, bad: Mapping[int, str], policy: str, setting: str) -> None:
+    """BadRecord for the first bad row, when the policy says stop."""
+    if bad and policy == "stop":
+        row, reason = next(iter(bad.items()))
+        others = " or `pass` to copy them as they are" if setting == "on_bad_schema" else ""
         raise BadRecord(
             f'mirror "{task.mirror}": {_place(task, batch, row)}: {reason}; '
-            f"set `on_bad_schema: quarantine` to set such records aside, or `pass` to copy them as they are"
+            f"set `{setting}: quarantine` to set such records aside{others}"
         )
-    return done.keys, done.values, reasons
 
 
 def _set_aside(task: WriteTask, ready: Rows, bad: Mapping[int, str]) -> None:

@@ -28,6 +28,9 @@ class WriteTask:
     routes: Mapping[int, Route]
     producer: Properties = field(default_factory=dict)
     partitioning: Literal["keep", "key"] = "keep"
+    spread: int = 0  # a mux: source partitions are spread over so many partitions of the intermediate topic
+    demuxed: Mapping[str, Route] | None = None  # a demux: destination topic → what is known of it
+    on_bad_record: Literal["stop", "quarantine"] = "stop"
     zero_timestamps: Literal["stop", "as_one"] = "stop"
     schemas: TranslationSettings | None = None
     on_bad: Literal["stop", "pass", "quarantine"] = "stop"

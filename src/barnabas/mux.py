@@ -1,0 +1,125 @@
+"""Hub and spoke: many topics travel as one intermediate topic and come apart at the hub. MUX_* headers on and off.
+
+Pure DataFrame → DataFrame, in Spark SQL. A mux puts its headers last and in this order, so a demux finds them by
+their place; records of another multiplexer, with the same headers elsewhere, are searched by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from barnabas.transform import HEADERS
+
+TOPIC = "MUX_SOURCE_TOPIC"
+PARTITION = "MUX_SOURCE_TOPIC_PARTITION"
+PARTITIONS = "MUX_SOURCE_TOPIC_PARTITIONS"
+TIMESTAMP = "MUX_SOURCE_TIMESTAMP"
+BOOTSTRAP = "MUX_SOURCE_BOOTSTRAP_SERVERS"
+INTERMEDIATE = "MUX_INTERMEDIATE_TOPIC"
+IDENTIFIER = "MUX_SOURCE_IDENTIFIER"
+CLUSTER_ID = "MUX_SOURCE_CLUSTER_ID"
+ALL = (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, BOOTSTRAP, INTERMEDIATE, IDENTIFIER, CLUSTER_ID)
+
+LARGEST_PARTITION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Spoke:
+    """What a mux tells of where its records come from."""
+
+    identifier: str
+    bootstrap: str
+    cluster_id: str
+    intermediate: str
+    partitions: Mapping[str, int]  # of each source topic
+
+
+def multiplexed(records: DataFrame, spoke: Spoke) -> DataFrame:
+    """The same records, each with where it came from behind its own headers."""
+    counts = F.create_map(*[F.lit(x) for pair in sorted(spoke.partitions.items()) for x in pair])
+    values = {
+        TOPIC: F.col("topic"),
+        PARTITION: F.col("partition").cast("string"),
+        PARTITIONS: counts[F.col("topic")].cast("string"),
+        TIMESTAMP: F.unix_millis("timestamp").cast("string"),
+        BOOTSTRAP: F.lit(spoke.bootstrap),
+        INTERMEDIATE: F.lit(spoke.intermediate),
+        IDENTIFIER: F.lit(spoke.identifier),
+        CLUSTER_ID: F.lit(spoke.cluster_id),
+    }
+    added = F.array(
+        *[F.struct(F.lit(name).alias("key"), values[name].cast("binary").alias("value")) for name in ALL]
+    ).cast(HEADERS)
+    return records.withColumn("headers", F.concat(F.coalesce("headers", F.array().cast(HEADERS)), added))
+
+
+def demultiplexed(records: DataFrame, template: str, *, keep_headers: bool, names: Mapping[str, str]) -> DataFrame:
+    """Adds where each record belongs: `to_topic`, `to_partition`, `to_partitions`, `from_topic`; null where unknown.
+
+    `template` is `to` of the configuration; `names` are the values of its other words. The record's timestamp becomes
+    the original one, and MUX_* headers are gone unless they are to be kept.
+    """
+    found = records.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
+    found = found.withColumn("_behind", _stand_behind(F.col("headers")))
+    topic, identifier = _text(TOPIC), _text(IDENTIFIER)
+    partition = _text(PARTITION).try_cast("int")
+    partition = F.when((partition >= 0) & (partition < LARGEST_PARTITION), partition)
+    millis = _text(TIMESTAMP).try_cast("long")
+    count = F.greatest(F.coalesce(_text(PARTITIONS).try_cast("int"), F.lit(1)), partition + 1)
+    legal = topic.rlike(r"^[A-Za-z0-9._-]{1,249}$") & partition.isNotNull() & millis.isNotNull()
+    return found.select(
+        "key",
+        "value",
+        F.when(F.lit(keep_headers), F.col("headers")).otherwise(_without(F.col("headers"))).alias("headers"),
+        "topic",
+        "partition",
+        "offset",
+        F.coalesce(F.timestamp_millis(millis), F.col("timestamp")).alias("timestamp"),
+        F.when(legal, _named(template, topic, identifier, names)).alias("to_topic"),
+        partition.alias("to_partition"),
+        count.alias("to_partitions"),
+        topic.alias("from_topic"),
+    )
+
+
+def _stand_behind(headers: Column) -> Column:
+    """True where the last headers are exactly those of a mux."""
+    size = len(ALL)
+    first, last = F.element_at(headers, -size)["key"], F.element_at(headers, -1)["key"]
+    second = F.element_at(headers, -size + 1)["key"]
+    fits = (first == ALL[0]) & (second == ALL[1]) & (last == ALL[-1])
+    return F.when(F.size(headers) >= size, fits).otherwise(F.lit(False))
+
+
+def _text(name: str) -> Column:
+    """A MUX header's value as text: by its place, or by its name, the last one counting."""
+    headers = F.col("headers")
+    by_place = F.element_at(headers, ALL.index(name) - len(ALL))["value"]
+    by_name = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(name)), F.lit(-1))["value"]
+    return F.when(F.col("_behind"), by_place).otherwise(by_name).cast("string")
+
+
+def _without(headers: Column) -> Column:
+    ours = F.slice(headers, F.lit(1), F.size(headers) - len(ALL))
+    others = F.filter(headers, lambda h: ~h["key"].isin(*ALL))
+    return F.when(F.col("_behind"), ours).otherwise(others)
+
+
+def _named(template: str, topic: Column, identifier: Column, names: Mapping[str, str]) -> Column:
+    """The destination topic: null where the template needs an identifier that is not there."""
+    for word, value in names.items():
+        template = template.replace(f"{{{word}}}", value)
+    parts: list[Column] = []
+    rest = template
+    while rest:
+        at = min((i for i in (rest.find("{topic}"), rest.find("{identifier}")) if i >= 0), default=len(rest))
+        if at:
+            parts.append(F.lit(rest[:at]))
+        word, _, rest = rest[at:].partition("}")
+        if word:
+            parts.append(topic if word == "{topic" else identifier)
+    return F.concat(*parts)

@@ -1,0 +1,31 @@
+"""Which transforms a mirror's records pass on their way to the writer, in order."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from barnabas import mux, transform
+from barnabas.config.mirror import Mirror
+from barnabas.plan import Plan
+from barnabas.receipts import weighed
+
+DEMUX_COLUMNS = ("to_topic", "to_partition", "to_partitions", "from_topic")
+
+
+def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> DataFrame:
+    """Source records as the rows a writer takes. `bootstrap` is the source's, for a mux to tell."""
+    if mirror.where or mirror.provenance:
+        records = weighed(records)
+    records = transform.filtered(records, mirror.where)
+    if mirror.provenance:
+        records = transform.without_returning(records, plan.destination_id)
+        records = transform.stamped(records, plan.source_id)
+    if mirror.kind == "mux":
+        partitions = {route.source: route.partitions for route in plan.routes}
+        spoke = mux.Spoke(mirror.identifier or "", bootstrap, plan.source_id, mirror.intermediate_topic, partitions)
+        records = mux.multiplexed(records, spoke)
+    if mirror.kind == "demux":
+        names = {"source": mirror.source, "destination": mirror.destination}
+        records = mux.demultiplexed(records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names)
+        return transform.routed(records, *DEMUX_COLUMNS)
+    return transform.routed(records)
