@@ -145,7 +145,7 @@ class Replication:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = Surveyor(self.configuration, self.mirror)
         if self._last_epoch is not None:
-            surveyor.refuse_newer_epoch(self._last_epoch)
+            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
         survey = surveyor.survey(self._topics_seen, self._met)
         if not survey.source:
             return self._no_topic()

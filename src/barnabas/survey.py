@@ -62,12 +62,15 @@ class Surveyor:
         names = self.mirror.select.names if by_name else selected(self.mirror, self.source.topic_names())
         return self.source.topics(names)
 
-    def refuse_newer_epoch(self, ours: int) -> None:
-        """Fenced when another run has begun an epoch after ours: taking the mirror back would be a quarrel."""
+    def refuse_newer_epoch(self, ours: int, run: str) -> None:
+        """Fenced when another run has begun an epoch after ours: taking the mirror back would be a quarrel.
+
+        An epoch that `run` itself began and could not bring to an end, because a broker went away, is no other's.
+        """
         topic = self.mirror.ledger_topic
         if topic in self.destination.topics([topic]):
             mark = self.destination.high_watermark(ledger_partition(topic))
-            newer = newer_epoch(self.to_destination, topic, ours + 1, mark)
+            newer = newer_epoch(self.to_destination, topic, ours + 1, mark, but=run)
             if newer:
                 raise Fenced(f'mirror "{self.mirror.name}": {newer}; this run stops')
 

@@ -39,6 +39,14 @@ def test_an_epochs_number_is_the_offset_of_its_record() -> None:
     assert folded().epoch == -1
 
 
+def test_an_epoch_that_a_run_left_unfinished_is_not_taken_for_anothers() -> None:
+    ours, theirs = ((records.epoch_key(), records.epoch_value(run, "c")) for run in ("ours", "theirs"))
+    assert not folded().begun_by_another_than("ours")
+    assert not folded(theirs, ours).begun_by_another_than("ours")
+    assert folded(ours, theirs).begun_by_another_than("ours")
+    assert folded(ours).begun_by_another_than(None), "a writer of an older epoch is fenced by its own run too"
+
+
 def test_a_writer_is_registered_until_its_tombstone_of_the_same_epoch() -> None:
     old, new = records.writer_key("id-0", 1), records.writer_key("id-0", 7)
     value = records.writer_value("run")

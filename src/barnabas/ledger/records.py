@@ -164,6 +164,10 @@ class LedgerState:
         epoch, at = self.alive
         return epoch == self.epoch and now() - at < ALIVE_MILLIS
 
+    def begun_by_another_than(self, run: str | None) -> bool:
+        """True when the last epoch is not of `run`: one that failed while taking over has left epochs of its own."""
+        return self.epoch >= 0 and self.epoch_run != run
+
     def positions(self) -> dict[Partition, Position]:
         """For each partition the position, or the advance past it."""
         result = dict(self._positions)

@@ -36,8 +36,8 @@ def opened_writer(
     return producer
 
 
-def newer_epoch(connection: Connection, ledger: str, first: int, until: int) -> str | None:
-    """A sentence about the last epoch record in [first, until), or None."""
+def newer_epoch(connection: Connection, ledger: str, first: int, until: int, *, but: str | None = None) -> str | None:
+    """A sentence about the last epoch record in [first, until), or None; also None when the run `but` began it."""
     reader = LedgerReader(connection, ledger, committed=False)
     try:
         state = records.LedgerState(ledger)
@@ -45,6 +45,6 @@ def newer_epoch(connection: Connection, ledger: str, first: int, until: int) -> 
             state.add(message.offset() or 0, message.key(), message.value())
     finally:
         reader.close()
-    if state.epoch < 0:
+    if not state.begun_by_another_than(but):
         return None
     return f"epoch {state.epoch} was begun by {state.epoch_run}: another barnabas runs this mirror now"
