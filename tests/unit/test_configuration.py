@@ -11,8 +11,8 @@ from barnabas.config.cluster import Cluster
 from barnabas.config.document import parse
 from barnabas.config.guarantees import GUARDED, GUARDED_PREFIXES, refuse_guarded
 from barnabas.config.load import Configuration, configured, load
-from barnabas.config.topics import Count
 from barnabas.config.single import VARIABLES, from_arguments, from_environment
+from barnabas.config.topics import Count
 from barnabas.errors import ConfigError
 from barnabas.kafka.settings import connection, java_properties
 from tests.unit.configurations import mirror
