@@ -97,7 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     planning.add_argument("--format", choices=["table", "json", "mermaid", "dot"], default="table")
     commands.add_parser("status", parents=everything, help="positions and lag, from the ledger")
-    commands.add_parser("check", parents=everything, help="the effective configuration, or its first mistake")
+    checking = commands.add_parser("check", parents=everything, help="the effective configuration, or its mistake")
+    checking.add_argument("--connect", action="store_true", help="try to reach every cluster, step by step")
 
     position.add_parser(commands, [configured_command, selecting])
     schemas.add_parser(commands, [configured_command, selecting], formatted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -42,6 +43,10 @@ FIXED = (
     "spark.sql.session.timeZone",
     "spark.jars",
 )
+
+
+for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
 
 
 @contextmanager

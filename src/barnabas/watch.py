@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from barnabas.errors import Fenced
@@ -10,7 +11,10 @@ from barnabas.ledger.records import LedgerState
 from barnabas.ledger.topic import LedgerReader, ledger_partition
 from barnabas.model import Partition
 from barnabas.preparation import Prepared
+from barnabas.step import keep_in_step
 from barnabas.survey import Surveyor
+
+log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -24,6 +28,7 @@ class Watch:
     def __init__(self, surveyor: Surveyor, prepared: Prepared) -> None:
         self._surveyor = surveyor
         self._ledger = surveyor.mirror.ledger_topic
+        self._plan = prepared.plan
         self._epoch = prepared.epoch.number
         self._reader = LedgerReader(surveyor.to_destination, self._ledger, committed=False)
         self._read_to = self._epoch + 1
@@ -54,10 +59,13 @@ class Watch:
             self._signs.give(self._run, self._epoch)
 
     def topics_changed(self) -> bool:
-        """True when a topic appeared, grew or was made anew. One that vanished is left as it is."""
+        """True when a topic appeared, grew or was made anew; one that vanished is left. Settings are kept in step here."""
         if not self._is_due("topics", self.TOPIC_SECONDS):
             return False
-        found = {t.name: (t.topic_id, t.partitions) for t in self._surveyor.topics().values()}
+        topics = self._surveyor.topics()
+        for topic, changes in keep_in_step(self._surveyor, self._plan, topics).items():
+            log.info("%s: settings of %s follow the source: %s", self._surveyor.mirror.name, topic, changes)
+        found = {t.name: (t.topic_id, t.partitions) for t in topics.values()}
         return any(self._shape.get(name) != shape for name, shape in found.items())
 
     def stale(self, behind: dict[Partition, int]) -> dict[Partition, int]:
