@@ -17,6 +17,8 @@ from barnabas.config.load import SparkRules
 from barnabas.errors import Refused
 from barnabas.lab.jars import spark_jars
 
+log = logging.getLogger(__name__)
+
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP each batch stalls for 40 ms
     "spark.buffer.size": str(1024 * 1024),
@@ -73,9 +75,23 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         try:
             yield spark
         finally:
-            spark.stop()
+            _stop(spark)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def ended(spark: SparkSession) -> bool:
+    """True when the JVM is gone: killed, or out of memory. It cannot be had back in this process."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stops Spark; a JVM that is gone, or goes meanwhile because a signal reached it too, needs none."""
+    try:
+        spark.stop()
+    except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
+        log.debug("stopping Spark: %s", error)
 
 
 def _master(master: str) -> str:
