@@ -18,7 +18,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas import failures, source
+from barnabas import failures, session, source
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
@@ -130,6 +130,8 @@ class Replication:
                 failure = _named(error, self.where)
                 if self.stop.is_set():
                     break
+                if session.ended(self.spark):
+                    failure = Refused(f"{self.where}: Spark's JVM has ended: was it killed, or out of memory? Start again")
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
