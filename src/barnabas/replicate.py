@@ -131,7 +131,7 @@ class Replication:
                 if self.stop.is_set():
                     break
                 if session.ended(self.spark):
-                    failure = Refused(f"{self.where}: Spark's JVM is gone: was it killed, or out of memory? Start again")
+                    failure = Refused(f"{self.where}: Spark's JVM is gone: killed, or out of memory? Start again")
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
