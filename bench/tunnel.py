@@ -1,7 +1,8 @@
-"""The tunnel against stunnel: the same bytes, the same TLS 1.3 with mutual certificates, the same machine, in turn.
+"""The tunnel against stunnel, and a mirror through the tunnel against the same mirror without it.
 
-`python -m bench.tunnel` prints megabytes a second of both and their ratio; needs Debian's package stunnel4. About 8 GB
-pass through memory, none of it touches a disk.
+`python -m bench.tunnel` prints megabytes a second of both tunnels and their ratio: the same bytes, the same TLS 1.3
+with mutual certificates, the same machine, in turn; needs the Debian package stunnel4. 8 GB pass through memory, none
+of it touches a disk. Then it mirrors the same records between two clusters of the lab, directly and through the tunnel.
 """
 
 import json
@@ -15,9 +16,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from barnabas.lab.cluster import KafkaCluster
+from barnabas.lab.guard import Guard
 from barnabas.lab.ports import free_ports
 from barnabas.tunnel.keys import Role, create, load
 
@@ -25,6 +33,8 @@ MEGABYTES = 400
 ROUNDS = 5
 BLOCK = bytes(256 * 1024)
 START_SECONDS = 30.0
+RECORDS, PARTITIONS = 3_000_000, 4
+MIRROR_SECONDS = 300.0
 
 
 class Sink:
@@ -92,29 +102,91 @@ def stunnel(folder: Path, sink: int) -> Iterator[tuple[str, int]]:
         )
         commands.append(["stunnel4", str(folder / f"{role}.conf")])
     with _running(commands):
-        _wait_for(("127.0.0.1", front))
         yield "127.0.0.1", front
 
 
 @contextmanager
-def barnabas(folder: Path, sink: int) -> Iterator[tuple[str, int]]:
-    """Both ends of our tunnel, as a user starts them."""
-    [port] = free_ports(1)
-    address = f"127.0.0.1:{port}"
-    target = f"127.0.0.1:{sink}"
-    serve = {"listen": address, "address": address, "brokers": [target]}
-    configuration = {
-        "clusters": {"sink": {"bootstrap": target, "tunnel": "bench"}, "other": {"bootstrap": "127.0.0.1:1"}},
-        "groups": [
-            {"name": "none", "source": "sink", "destination": "other", "mirrors": [{"name": "none", "from": "none"}]}
-        ],
-        "tunnels": {"bench": {"cluster": "sink", "key": str(folder / "key"), "serve": serve}},
-    }
-    (folder / "barnabas.yaml").write_text(json.dumps(configuration))  # JSON is YAML
+def barnabas(folder: Path, port: int) -> Iterator[tuple[str, int]]:
+    """Both ends of our tunnel, as a user starts them: 127.0.1.1 leads to that port of 127.0.0.1."""
+    [between] = free_ports(1)
+    target = f"127.0.0.1:{port}"
+    serve = {"listen": f"127.0.0.1:{between}", "address": f"127.0.0.1:{between}", "brokers": [target]}
+    tunnels = {"bench": {"cluster": "near", "key": str(folder / "key"), "serve": serve}}
+    file = configured(folder / "tunnel.yaml", target, "127.0.0.1:1", tunnels)
     program = [sys.executable, "-m", "barnabas.cli", "tunnel"]
-    with _running([[*program, end, "-c", str(folder / "barnabas.yaml")] for end in ("serve", "connect")]):
-        _wait_for(("127.0.1.1", sink))
-        yield "127.0.1.1", sink
+    with _running([[*program, end, "-c", str(file)] for end in ("serve", "connect")]):
+        yield "127.0.1.1", port
+
+
+def configured(file: Path, source: str, destination: str, tunnels: dict[str, Any] | None = None) -> Path:
+    """A configuration with one mirror of topic `bench`."""
+    mirror = {"name": "bench", "from": "bench", "topics": {"create": True}}
+    document = {
+        "clusters": {"near": {"bootstrap": source}, "far": {"bootstrap": destination}},
+        "groups": [{"name": "bench", "source": "near", "destination": "far", "mirrors": [mirror]}],
+        "tunnels": tunnels or {},
+    }
+    file.write_text(json.dumps(document))  # JSON is YAML
+    return file
+
+
+def mirrored(folder: Path, *, through_tunnel: bool) -> float:
+    """Records a second of a mirror, from the first that is seen at the destination to the last."""
+    advertised = ["127.0.1.1"] if through_tunnel else ["127.0.0.1"]
+    source = KafkaCluster(folder, f"source-{through_tunnel}", hosts=advertised)
+    with source, KafkaCluster(folder, f"destination-{through_tunnel}") as destination, ExitStack() as stack:
+        [port] = source.ports
+        if through_tunnel:
+            stack.enter_context(barnabas(folder.parent, port))
+            _wait_for_cluster(source.bootstrap)
+        _write_records(source.bootstrap)
+        file = configured(folder / "mirror.yaml", source.bootstrap, destination.bootstrap)
+        command = [sys.executable, "-m", "barnabas.cli", "run", "-c", str(file), "--until-caught-up"]
+        stack.enter_context(_running([command]))
+        return _pace(destination.bootstrap)
+
+
+def _write_records(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("bench", PARTITIONS, 1)])["bench"].result(60)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 200_000})
+    for number in range(RECORDS):
+        while True:
+            try:
+                producer.produce("bench", bytes(100), b"%d" % number, number % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(120):
+        raise SystemExit("bench: the records could not be written")
+
+
+def _pace(bootstrap: str) -> float:
+    reader = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_uncommitted", "log_level": 0}
+    )
+    deadline, first, seen = time.monotonic() + MIRROR_SECONDS, 0.0, 0
+    while time.monotonic() < deadline:
+        count, now = _count(reader), time.monotonic()
+        if count >= RECORDS:  # markers count too, a few among the records
+            return (RECORDS - seen) / (now - first)
+        if count and not seen:
+            first, seen = now, count
+        time.sleep(0.02)
+    raise SystemExit(f"bench: the mirror has not copied {RECORDS} records in {MIRROR_SECONDS:g} s")
+
+
+def _count(reader: Consumer) -> int:
+    """Records in the topic; 0 while it is being made."""
+    parts = [TopicPartition("bench", number) for number in range(PARTITIONS)]
+    try:
+        return sum(reader.get_watermark_offsets(part, timeout=30)[1] for part in parts)
+    except KafkaException:
+        return 0
+
+
+def _wait_for_cluster(bootstrap: str) -> None:
+    AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=START_SECONDS)
 
 
 @contextmanager
@@ -151,7 +223,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         create(folder / "key")
+        (folder / "lab").mkdir()
         with stunnel(folder, sink.port) as theirs, barnabas(folder, sink.port) as ours:
+            _wait_for(theirs)
+            _wait_for(ours)
             for connections in (1, 4):
                 speeds: dict[str, list[float]] = {"stunnel": [], "barnabas": []}
                 for _ in range(ROUNDS):
@@ -164,6 +239,15 @@ def main() -> int:
                     f"tunnel, {connections} connection(s), TLS 1.3: barnabas {medians['barnabas']:.0f} MB/s, "
                     f"stunnel {medians['stunnel']:.0f} MB/s, ratio {ratio:.2f}"
                 )
+        guard = Guard(folder / "lab")
+        try:
+            direct, tunnelled = (mirrored(folder / "lab", through_tunnel=it) for it in (False, True))
+        finally:
+            guard.end()
+        print(
+            f"mirror, 100 B records: through the tunnel {tunnelled:,.0f} records/s, direct {direct:,.0f} records/s, "
+            f"ratio {tunnelled / direct:.2f}"
+        )
     return 0
 
 
