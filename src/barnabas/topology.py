@@ -67,19 +67,17 @@ def _refuse_collisions(hops: Iterable[Hop]) -> None:
 
 
 def _refuse_circle(mirrors: Sequence[Mirror], first: Hop) -> None:
-    """Follows a topic through all mirrors; coming back to its cluster means that its records travel in a circle."""
+    """Follows a topic through all mirrors; coming back to a cluster may mean that its records travel in a circle."""
     paths = [[first]]
     while paths:
         path = paths.pop()
-        if path[-1].destination[0] == first.source[0] and _goes_on(mirrors, path, first):
-            if all(hop.mirror.provenance for hop in path):
-                continue
-            steps = " → ".join(
-                f"{cluster}/{topic}" for cluster, topic in [first.source, *(h.destination for h in path)]
-            )
-            names = ", ".join(dict.fromkeys(f'"{hop.mirror.name}"' for hop in path))
+        circle = _circle(path)
+        if circle and not all(hop.mirror.provenance for hop in circle):
+            places = [circle[0].source, *(hop.destination for hop in circle)]
+            steps = " → ".join(f"{cluster}/{topic}" for cluster, topic in places)
+            names = ", ".join(dict.fromkeys(f'"{hop.mirror.name}"' for hop in circle))
             raise ConfigError(
-                f"{first.mirror.place}: mirrors {names}: records would travel in a circle: {steps}; "
+                f"{circle[0].mirror.place}: mirrors {names}: records would travel in a circle: {steps}; "
                 f"set `provenance: true` on them, to skip what came from there, or change `from` or `to`"
             )
         visited = {first.source[0], *(hop.destination[0] for hop in path[:-1])}
@@ -87,7 +85,10 @@ def _refuse_circle(mirrors: Sequence[Mirror], first: Hop) -> None:
             paths += [[*path, hop] for hop in _hops(mirrors, path[-1].destination)]
 
 
-def _goes_on(mirrors: Sequence[Mirror], path: list[Hop], first: Hop) -> bool:
-    """A topic that came home is a circle when it is the same one, or when the same mirror would take it again."""
-    home = path[-1].destination
-    return home == first.source or bool(selected(first.mirror, [home[1]]))
+def _circle(path: list[Hop]) -> list[Hop]:
+    """The end of the path that leads back to where it began: to the same topic, or one that its mirror takes again."""
+    cluster, topic = path[-1].destination
+    for at, hop in enumerate(path):
+        if hop.source[0] == cluster and (hop.source[1] == topic or selected(hop.mirror, [topic])):
+            return path[at:]
+    return []
