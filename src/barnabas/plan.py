@@ -227,11 +227,23 @@ def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creatio
             f'mirror "{mirror.name}": {route.destination} would get {partitions} partitions and {route.source} has '
             f"{source.partitions}; set `partitioning: key` if records may move between partitions"
         )
+    return Creation(
+        route.destination,
+        partitions,
+        mirror.topics.replication.of(source.replication),
+        wanted_settings(mirror, source),
+    )
+
+
+def wanted_settings(mirror: Mirror, source: TopicDescription) -> dict[str, str]:
+    """The settings of a copy: the source's own, and what the mirror says instead.
+
+    Where the source says nothing, records keep their timestamps, whatever the destination's brokers would do.
+    """
     copied = {} if mirror.kind == "mux" else source.settings  # an intermediate topic is no copy of any
-    settings = {key: value for key, value in copied.items() if key in COPIED_SETTINGS}
-    settings["message.timestamp.type"] = "CreateTime"
-    settings |= {key: _text(value) for key, value in mirror.topics.settings.items()}
-    return Creation(route.destination, partitions, mirror.topics.replication.of(source.replication), settings)
+    settings = {"message.timestamp.type": "CreateTime"}
+    settings |= {key: value for key, value in copied.items() if key in COPIED_SETTINGS}
+    return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
 
 
 def _growth(mirror: Mirror, route: Route, there: TopicDescription, *, began: bool) -> Growth:

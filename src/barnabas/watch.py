@@ -59,7 +59,7 @@ class Watch:
             self._signs.give(self._run, self._epoch)
 
     def topics_changed(self) -> bool:
-        """True when a topic appeared, grew or was made anew; one that vanished is left. Settings are kept in step here."""
+        """True when a topic appeared, grew or was made anew; one that vanished is left. Keeps settings in step."""
         if not self._is_due("topics", self.TOPIC_SECONDS):
             return False
         topics = self._surveyor.topics()
