@@ -101,8 +101,10 @@ class Surveyor:
         self, offsets: Mapping[Partition, Offsets], ledger: LedgerState | None, seen: frozenset[str] | None
     ) -> dict[Partition, int]:
         """Where partitions without a position begin: as `start` says, but a new one at its first record."""
-        begun = {partition.topic for partition in (ledger.positions() if ledger else {})}
-        new = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
+        known = ledger.positions() if ledger else {}  # these begin again only by `on_loss: restart`, as `start` says
+        begun = {partition.topic for partition in known}
+        late = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
+        new = late - known.keys()
         rest = {p: log for p, log in offsets.items() if p not in new}
         return {p: offsets[p].first for p in new} | self.starting_at(self.mirror.start, rest)
 
