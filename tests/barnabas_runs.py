@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import yaml
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.kafka_io import Record, ends, read_all, wait_until
 
 BARNABAS = Path(sys.executable).with_name("barnabas")
-SECONDS = 120.0  # for what takes ten on an idle machine
+SECONDS = 240.0  # for what takes ten on an idle machine
 
 
 def write_configuration(file: Path, source: str, destination: str, mirrors: Sequence[Mapping[str, Any]]) -> Path:
@@ -124,6 +124,31 @@ def ran(directory: Path, *arguments: str | Path, **environment: str) -> tuple[in
 def records_of(bootstrap: str, topic: str) -> list[Record]:
     """Committed records, without the offsets, which no copy can keep."""
     return [record._replace(offset=-1) for record in read_all(bootstrap, topic)]
+
+
+def count_of(bootstrap: str, topic: str) -> int:
+    """Committed records of a topic that may not be there yet."""
+    try:
+        return len(read_all(bootstrap, topic))
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return 0
+        raise
+
+
+def end_of(bootstrap: str, topic: str) -> int:
+    """The ends of all partitions together, for a topic that may not be there yet: more when something was written."""
+    try:
+        return sum(end for _, end in ends(bootstrap, topic).values())
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return 0
+        raise
+
+
+def mentioning(text: str) -> dict[int, str]:
+    """Every live process whose command line holds the text."""
+    return {pid: command for pid, _, command in _processes() if text in command}
 
 
 def copied(source: str, destination: str, topic: str, to: str | None = None) -> int:

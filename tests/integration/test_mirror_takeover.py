@@ -1,35 +1,12 @@
 """The same mirror started twice: the newer run takes over, the older one stops, nothing is lost or doubled (B, C)."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.lab.cluster import KafkaCluster
-from tests.barnabas_runs import Run, copied, ran, write_configuration
+from tests.barnabas_runs import Run, copied, end_of, ran, write_configuration
 from tests.conftest import TopicNames
-from tests.kafka_io import Record, create_topic, ends, produce, wait_until
-
-
-@contextmanager
-def flowing(bootstrap: str, topic: str, partitions: int) -> Iterator[None]:
-    """Records are written, a few hundred at a time and without a pause, until the block ends."""
-    over = threading.Event()
-
-    def write() -> None:
-        number = 0
-        while not over.is_set():
-            batch = [Record(b"k", b"%d" % (number + i), (), 1000 + i, i % partitions) for i in range(300)]
-            produce(bootstrap, topic, batch)
-            number += len(batch)
-
-    writing = threading.Thread(target=write)
-    writing.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writing.join()
+from tests.flow import flowing
+from tests.kafka_io import create_topic, wait_until
 
 
 def test_a_newer_run_takes_over_while_records_flow_and_the_older_exits_1_and_says_why(
@@ -41,7 +18,7 @@ def test_a_newer_run_takes_over_while_records_flow_and_the_older_exits_1_and_say
     file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, [mirror])
 
     def moved(beyond: int) -> bool:
-        return sum(end for _, end in ends(destination.bootstrap, topic).values()) > beyond
+        return end_of(destination.bootstrap, topic) > beyond
 
     with flowing(source.bootstrap, topic, 3), Run(tmp_path, "run", "-c", file) as older:
         older.wait_says("copying")
@@ -50,7 +27,7 @@ def test_a_newer_run_takes_over_while_records_flow_and_the_older_exits_1_and_say
             assert older.wait(60) == 1
             assert f"pid {newer.pid}" in older.messages, "the older run must name the newer"
             assert "epoch" in older.messages
-            before = sum(end for _, end in ends(destination.bootstrap, topic).values())
+            before = end_of(destination.bootstrap, topic)
             wait_until(lambda: moved(before + 1000), 60, "the newer run to copy")
             assert not newer.ended, newer.messages
     assert ran(tmp_path, "run", "-c", file, "--until-caught-up")[0] == 0
