@@ -24,10 +24,16 @@ def without_returning(records: DataFrame, destination_id: str) -> DataFrame:
 
 
 def stamped(records: DataFrame, source_id: str) -> DataFrame:
-    """Adds the cluster a record was written to first; one that has an origin keeps it."""
+    """Adds the cluster a record comes from to those it came through before: it must go back to none of them.
+
+    The first alone would not do: what enters a two-way pair from a third cluster would travel between the two for ever.
+    """
     headers = F.coalesce("headers", F.array().cast(HEADERS))
-    origin = F.struct(F.lit(ORIGIN).alias("key"), F.lit(source_id).cast("binary").alias("value"))
-    has_origin = F.exists(headers, lambda h: h["key"] == F.lit(ORIGIN))
+    source = F.lit(source_id).cast("binary")
+    origin = F.struct(F.lit(ORIGIN).alias("key"), source.alias("value"))
+    has_origin = F.coalesce(
+        F.exists(headers, lambda h: (h["key"] == F.lit(ORIGIN)) & (h["value"] == source)), F.lit(False)
+    )
     with_origin = F.concat(headers, F.array(origin).cast(HEADERS))
     return records.withColumn("headers", F.when(has_origin, headers).otherwise(with_origin))
 

@@ -157,13 +157,21 @@ def test_what_came_from_the_destination_does_not_go_back(spark: SparkSession) ->
     assert offsets(without_returning(frame, "there")) == [0, 2, 3]
 
 
-def test_a_record_is_stamped_once_with_where_it_was_written_first(spark: SparkSession) -> None:
+def test_a_record_is_stamped_with_every_cluster_it_came_through_once(spark: SparkSession) -> None:
     frame = records(
         spark, record(0), record(1, headers=[("a", b"1")]), record(2, headers=[(ORIGIN, b"first"), ("a", None)])
     )
-    twice = stamped(stamped(frame, "here"), "later")
-    assert [pairs(row) for row in twice.collect()] == [
-        [(ORIGIN, b"here")],
-        [("a", b"1"), (ORIGIN, b"here")],
-        [(ORIGIN, b"first"), ("a", None)],
+    stamps = [(ORIGIN, b"here"), (ORIGIN, b"there")]
+    thrice = stamped(stamped(stamped(frame, "here"), "there"), "here")
+    assert [pairs(row) for row in thrice.collect()] == [
+        stamps,
+        [("a", b"1"), *stamps],
+        [(ORIGIN, b"first"), ("a", None), *stamps],
     ]
+
+
+def test_what_a_third_cluster_sent_does_not_go_round_between_two(spark: SparkSession) -> None:
+    at_b = stamped(without_returning(records(spark, record()), "b"), "a")
+    at_c = stamped(without_returning(at_b, "c"), "b")
+    assert offsets(at_c) == [0]
+    assert offsets(without_returning(at_c, "b")) == offsets(without_returning(at_c, "a")) == []
