@@ -1,0 +1,165 @@
+"""Hub and spokes: each spoke's records are at the hub once, in order, as they were; what does not travel is absent."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from barnabas.lab.cluster import KafkaCluster
+from barnabas.lab.guard import Guard
+from tests.barnabas_runs import Run, count_of, end_of, ran
+from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
+
+TOPICS = {"topic": 3, "topic2": 1, "clicks": 2, "bills": 4}  # and their partitions
+UNREPLICATED = "nonreplicated"
+SPOKES = ("spoke1", "spoke2", "spoke3")
+COUNT = 600
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaCluster]]:
+    directory = tmp_path_factory.mktemp("hub")
+    guard = Guard(directory)
+    made = {name: KafkaCluster(directory, name, heap_megabytes=384) for name in ("hub", *SPOKES)}
+    try:
+        for cluster in made.values():
+            cluster.start()
+        for name in SPOKES:
+            for topic, partitions in {**TOPICS, UNREPLICATED: 1}.items():
+                create_topic(made[name].bootstrap, topic, partitions=partitions)
+                produce(made[name].bootstrap, topic, written(name, topic, partitions))
+        yield made
+    finally:
+        guard.end()
+
+
+def written(spoke: str, topic: str, partitions: int, wave: int = 0) -> list[Record]:
+    own = (("own", b"1"), ("own", None), ("MUX_LIKE", b"x"))
+    key = f"{spoke}/{topic}".encode()
+    return [Record(key, b"%d %d" % (wave, i), own, 1_700_000_000_000 + i, i % partitions) for i in range(COUNT)]
+
+
+def configuration(file: Path, clusters: dict[str, KafkaCluster], **settings: object) -> Path:
+    content = {
+        "clusters": {name: {"bootstrap": cluster.bootstrap} for name, cluster in clusters.items()},
+        "spokes": {"hub": "hub", "from": {"match": ".*", "except": [UNREPLICATED]}, **settings},
+    }
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def check_spoke(hub: KafkaCluster, spoke: str, name: str, topic: str) -> None:
+    """Every record of the spoke's topic once, in its partition's order, with its own timestamp and headers."""
+    partitions = TOPICS[topic]
+    there = [record for record in read_all(hub.bootstrap, name) if record.key == f"{spoke}/{topic}".encode()]
+    for partition in range(partitions):
+        expected = [r for r in written(spoke, topic, partitions) if r.partition == partition]
+        found = [record._replace(offset=-1) for record in there if record.partition == partition]
+        assert found == expected, f"{spoke} {topic}-{partition}: {len(found)} of {len(expected)}"
+    assert len(there) == COUNT
+
+
+def test_spokes_share_the_topics_of_a_hub_and_a_new_spoke_disturbs_no_other(
+    tmp_path: Path, clusters: dict[str, KafkaCluster]
+) -> None:
+    hub = clusters["hub"]
+    first, third = [{"cluster": "spoke1"}, {"cluster": "spoke2", "identifier": "eu"}], [{"cluster": "spoke3"}]
+    file = configuration(tmp_path / "two.yaml", clusters, members=first)
+    with Run(tmp_path / "two", "run", "-c", file) as run:
+        wait_until(lambda: all(count_of(hub.bootstrap, t) == 2 * COUNT for t in TOPICS), 240, "two spokes at the hub")
+        added = configuration(tmp_path / "third.yaml", clusters, members=third)
+        with Run(tmp_path / "third", "run", "-c", added) as other:
+            wait_until(lambda: all(count_of(hub.bootstrap, t) == 3 * COUNT for t in TOPICS), 240, "the third spoke")
+            other.signal(signal.SIGTERM)
+            assert other.wait() == 0, other.messages
+        assert not run.ended
+        run.signal(signal.SIGTERM)
+        assert run.wait() == 0, run.messages
+    assert "refused" not in run.messages
+    assert [line.split(", ")[-1] for line in run.output.splitlines() if line.startswith("mux")] == ["0 restarts"] * 2
+    for topic in TOPICS:
+        assert len(hub.admin().list_topics(topic, timeout=30).topics[topic].partitions) == TOPICS[topic]
+        for spoke in SPOKES:
+            check_spoke(hub, spoke, topic, topic)
+    names = hub.admin().list_topics(timeout=30).topics
+    assert UNREPLICATED not in names
+    assert {"mux-replication_spoke1", "mux-replication_eu", "mux-replication_spoke3"} <= set(names)
+
+
+def test_a_killed_demux_loses_and_doubles_nothing(tmp_path: Path, clusters: dict[str, KafkaCluster]) -> None:
+    """Its own topics by `{identifier}.{topic}`, through an intermediate topic on the spoke itself."""
+    hub = clusters["hub"]
+    members = [{"cluster": "spoke1", "identifier": "far"}]
+    to = "{identifier}.{topic}"
+    file = configuration(tmp_path / "far.yaml", clusters, intermediate="spoke", to=to, members=members)
+    code, drawn = ran(tmp_path, "plan", "-c", file, "--mirror", "mux_far", "--format", "mermaid")
+    assert code == 0, drawn.messages
+    assert drawn.output.startswith("flowchart LR")
+    assert "-- mux_far -->" in drawn.output
+    code, carried = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "mux_far")
+    assert code == 0, carried.messages
+    code, carried = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "relay_far")
+    assert code == 0, carried.messages
+    assert count_of(hub.bootstrap, "mux-replication_far") == COUNT * len(TOPICS)
+    for _ in range(2):
+        before = end_of(hub.bootstrap, "_barnabas.demux_far")
+        with Run(tmp_path / "killed", "run", "-c", file, "--mirror", "demux_far") as run:
+            wait_until(lambda b=before: end_of(hub.bootstrap, "_barnabas.demux_far") > b + 3, 240, "the demux to begin")  # type: ignore[misc]
+            run.signal(signal.SIGKILL, group=True)
+    code, last = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "demux_far")
+    assert code == 0, last.messages
+    for topic in TOPICS:
+        check_spoke(hub, "spoke1", f"far.{topic}", topic)
+
+
+def test_a_record_that_does_not_say_where_it_belongs_is_stopped_at_or_set_aside(
+    tmp_path: Path, clusters: dict[str, KafkaCluster]
+) -> None:
+    hub = clusters["hub"]
+    create_topic(hub.bootstrap, "mux-replication_odd")
+    good = tuple((name, value) for name, value in MUX_HEADERS)
+    produce(
+        hub.bootstrap,
+        "mux-replication_odd",
+        [
+            Record(b"k", b"good", good, 1000),
+            Record(b"k", b"bad", (("own", b"1"),), 1000),
+            Record(b"k", b"good", good, 1000),
+        ],
+    )
+    mirror = {
+        "name": "demux_odd",
+        "kind": "demux",
+        "source": "hub",
+        "destination": "hub",
+        "from": "mux-replication_odd",
+    }
+    content = {
+        "clusters": {"hub": {"bootstrap": hub.bootstrap}},
+        "groups": [{"name": "odd", "mirrors": [mirror]}],
+    }
+    file = tmp_path / "odd.yaml"
+    file.write_text(yaml.safe_dump(content))
+    code, stopped = ran(tmp_path, "run", "--until-caught-up", "-c", file)
+    assert code == 1
+    assert "mux-replication_odd-0 offset 1" in stopped.messages
+    assert "MUX_* headers are missing or broken" in stopped.messages
+    assert count_of(hub.bootstrap, "odd-topic") == 0
+    file.write_text(
+        yaml.safe_dump({**content, "groups": [{"name": "odd", "on_bad_record": "quarantine", "mirrors": [mirror]}]})
+    )
+    code, done = ran(tmp_path, "run", "--until-caught-up", "-c", file)
+    assert code == 0, done.messages
+    assert [(r.value, r.timestamp, r.partition) for r in read_all(hub.bootstrap, "odd-topic")] == [(b"good", 77, 1)] * 2
+    (aside,) = read_all(hub.bootstrap, "demux_odd.quarantine")
+    assert (aside.value, aside.headers[0]) == (b"bad", ("own", b"1"))
+    assert ("barnabas.quarantine.offset", b"1") in aside.headers
+
+
+MUX_HEADERS = (
+    ("MUX_SOURCE_TOPIC", b"odd-topic"),
+    ("MUX_SOURCE_TOPIC_PARTITION", b"1"),
+    ("MUX_SOURCE_TIMESTAMP", b"77"),
+)
