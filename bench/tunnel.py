@@ -10,7 +10,6 @@ import operator
 import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,12 +26,14 @@ from confluent_kafka.cimpl import NewTopic
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
 from barnabas.lab.ports import free_ports
+from barnabas.lab.process import Process
 from barnabas.tunnel.keys import Role, create, load
 
 MEGABYTES = 400
 ROUNDS = 5
 BLOCK = bytes(256 * 1024)
-START_SECONDS = 30.0
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
 RECORDS, PARTITIONS = 3_000_000, 4
 MIRROR_SECONDS = 300.0
 
@@ -89,7 +90,7 @@ def stunnel(folder: Path, sink: int) -> Iterator[tuple[str, int]]:
     """Both ends of stunnel with the certificates of a tunnel key."""
     front, middle = free_ports(2)
     ends = {"serve": (middle, sink, "no"), "connect": (front, middle, "yes")}
-    commands = []
+    commands = {}
     for role, (accept, connect, client) in ends.items():
         identity = load(folder / "key", Role(role))
         (folder / f"{role}.pem").write_text(identity.certificate + identity.private_key)
@@ -100,8 +101,8 @@ def stunnel(folder: Path, sink: int) -> Iterator[tuple[str, int]]:
             f"accept = 127.0.0.1:{accept}\nconnect = 127.0.0.1:{connect}\n"
             f"cert = {folder}/{role}.pem\nCAfile = {folder}/ca.pem\nverifyChain = yes\n"
         )
-        commands.append(["stunnel4", str(folder / f"{role}.conf")])
-    with _running(commands):
+        commands[f"stunnel-{role}"] = ["stunnel4", str(folder / f"{role}.conf")]
+    with _running(folder, commands):
         yield "127.0.0.1", front
 
 
@@ -114,7 +115,7 @@ def barnabas(folder: Path, port: int) -> Iterator[tuple[str, int]]:
     tunnels = {"bench": {"cluster": "near", "key": str(folder / "key"), "serve": serve}}
     file = configured(folder / "tunnel.yaml", target, "127.0.0.1:1", tunnels)
     program = [sys.executable, "-m", "barnabas.cli", "tunnel"]
-    with _running([[*program, end, "-c", str(file)] for end in ("serve", "connect")]):
+    with _running(folder, {end: [*program, end, "-c", str(file)] for end in ("serve", "connect")}):
         yield "127.0.1.1", port
 
 
@@ -137,12 +138,12 @@ def mirrored(folder: Path, *, through_tunnel: bool) -> float:
     with source, KafkaCluster(folder, f"destination-{through_tunnel}") as destination, ExitStack() as stack:
         [port] = source.ports
         if through_tunnel:
-            stack.enter_context(barnabas(folder.parent, port))
+            stack.enter_context(barnabas(folder, port))
             _wait_for_cluster(source.bootstrap)
         _write_records(source.bootstrap)
         file = configured(folder / "mirror.yaml", source.bootstrap, destination.bootstrap)
         command = [sys.executable, "-m", "barnabas.cli", "run", "-c", str(file), "--until-caught-up"]
-        stack.enter_context(_running([command]))
+        stack.enter_context(_running(folder, {"mirror": command}))
         return _pace(destination.bootstrap)
 
 
@@ -190,15 +191,16 @@ def _wait_for_cluster(bootstrap: str) -> None:
 
 
 @contextmanager
-def _running(commands: list[list[str]]) -> Iterator[None]:
-    children = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in commands]
+def _running(folder: Path, commands: dict[str, list[str]]) -> Iterator[None]:
+    """Processes of the folder's lab, so that its guard ends them even if we are killed."""
+    children = [Process(folder, name) for name in commands]
     try:
+        for child, command in zip(children, commands.values(), strict=True):
+            child.start(command)
         yield
     finally:
         for child in children:
-            child.terminate()
-        for child in children:
-            child.wait(30)
+            child.stop(STOP_SECONDS)
 
 
 def _wait_for(address: tuple[str, int]) -> None:
@@ -219,36 +221,39 @@ def _wait_for(address: tuple[str, int]) -> None:
 def main() -> int:
     if shutil.which("stunnel4") is None:
         raise SystemExit("bench: stunnel4 is not here to compare with; install it: apt-get install stunnel4")
-    sink = Sink()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
+    guard = Guard(folder)
+    try:
         create(folder / "key")
-        (folder / "lab").mkdir()
-        with stunnel(folder, sink.port) as theirs, barnabas(folder, sink.port) as ours:
-            _wait_for(theirs)
-            _wait_for(ours)
-            for connections in (1, 4):
-                speeds: dict[str, list[float]] = {"stunnel": [], "barnabas": []}
-                for _ in range(ROUNDS):
-                    speeds["stunnel"].append(measured(theirs, connections))
-                    speeds["barnabas"].append(measured(ours, connections))
-                medians = {which: statistics.median(found) for which, found in speeds.items()}
-                # Round by round: what else the machine does in a round, it does to both.
-                ratio = statistics.median(map(operator.truediv, speeds["barnabas"], speeds["stunnel"]))
-                print(
-                    f"tunnel, {connections} connection(s), TLS 1.3: barnabas {medians['barnabas']:.0f} MB/s, "
-                    f"stunnel {medians['stunnel']:.0f} MB/s, ratio {ratio:.2f}"
-                )
-        guard = Guard(folder / "lab")
-        try:
-            direct, tunnelled = (mirrored(folder / "lab", through_tunnel=it) for it in (False, True))
-        finally:
-            guard.end()
-        print(
-            f"mirror, 100 B records: through the tunnel {tunnelled:,.0f} records/s, direct {direct:,.0f} records/s, "
-            f"ratio {tunnelled / direct:.2f}"
-        )
+        _beside_stunnel(folder)
+        direct, tunnelled = (mirrored(folder, through_tunnel=it) for it in (False, True))
+    finally:
+        guard.end()
+    print(
+        f"mirror, 100 B records: through the tunnel {tunnelled:,.0f} records/s, direct {direct:,.0f} records/s, "
+        f"ratio {tunnelled / direct:.2f}"
+    )
     return 0
+
+
+def _beside_stunnel(folder: Path) -> None:
+    sink = Sink()
+    with stunnel(folder, sink.port) as theirs, barnabas(folder, sink.port) as ours:
+        _wait_for(theirs)
+        _wait_for(ours)
+        for connections in (1, 4):
+            speeds: dict[str, list[float]] = {"stunnel": [], "barnabas": []}
+            for _ in range(ROUNDS):
+                speeds["stunnel"].append(measured(theirs, connections))
+                speeds["barnabas"].append(measured(ours, connections))
+            medians = {which: statistics.median(found) for which, found in speeds.items()}
+            # Round by round: what else the machine does in a round, it does to both.
+            ratio = statistics.median(map(operator.truediv, speeds["barnabas"], speeds["stunnel"]))
+            print(
+                f"tunnel, {connections} connection(s), TLS 1.3: barnabas {medians['barnabas']:.0f} MB/s, "
+                f"stunnel {medians['stunnel']:.0f} MB/s, ratio {ratio:.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
