@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
-STOP_SECONDS = 15.0
+STOP_SECONDS = 45.0
 PROC = Path("/proc")
 
 
@@ -24,6 +24,7 @@ class Stat:
     pid: int
     session: int
     started: int
+    own_ticks: int
     cpu_ticks: int  # its own and that of children it has waited for
     state: str
 
@@ -121,6 +122,7 @@ def parsed(stat: str) -> Stat:
         pid=int(head.split(" ", 1)[0]),
         session=int(fields[3]),
         started=int(fields[19]),
+        own_ticks=int(fields[11]) + int(fields[12]),
         cpu_ticks=sum(int(field) for field in fields[11:15]),
         state=fields[0],
     )
