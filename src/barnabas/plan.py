@@ -39,6 +39,7 @@ class Survey:
     source: Mapping[str, TopicDescription]
     offsets: Mapping[Partition, Offsets]
     starts: Mapping[Partition, int]  # where partitions without a position begin
+    restarts: Mapping[Partition, int]  # where `start` says that any partition begins
     destination: Mapping[str, TopicDescription]
     ledger: LedgerState | None
 
@@ -265,14 +266,14 @@ def _stretch(
     if known.topic_id != route.topic_id:
         reason = f"topic {partition.topic} was deleted and made anew; what it held past our position is gone"
         loss = Loss(partition, Range(known.next, known.next), reason)
-        restart = survey.starts[partition] if mirror.on_loss == "restart" else log.first
+        going_on = log.first
     elif known.next < log.first:
         loss = Loss(partition, Range(known.next, log.first), "retention deleted it before it was copied")
-        restart = max(survey.starts[partition], log.first) if mirror.on_loss == "restart" else log.first
+        going_on = log.first
     elif known.next > log.end:
         reason = f"the log ends at {log.end}, before our position {known.next}: it was cut off"
         loss = Loss(partition, Range(known.next, known.next), reason)
-        restart = log.end
+        going_on = log.end
     else:
         return Stretch(known, log.end, known=True), None
     if mirror.on_loss == "stop":
@@ -280,7 +281,9 @@ def _stretch(
             f'mirror "{mirror.name}": {partition} position {known.next}, log [{log.first}, {log.end}): {loss.reason}; '
             f"set `on_loss: record` to note it and go on, or `restart` to begin as `start` says"
         )
-    return Stretch(Position(restart, route.topic_id), log.end, known=False), loss
+    # never below: what a cut-off log still has was copied before it was cut
+    begin = max(survey.restarts[partition], going_on) if mirror.on_loss == "restart" else going_on
+    return Stretch(Position(begin, route.topic_id), log.end, known=False), loss
 
 
 def _text(value: object) -> str:

@@ -42,17 +42,24 @@ class ReceiptListener(StreamingQueryListener):
     def __init__(self) -> None:
         self._boards: dict[str, MirrorBoard] = {}
         self._ended: dict[str, threading.Event] = {}
+        self._names: dict[str, str] = {}
 
     def follow(self, query_name: str, board: MirrorBoard) -> None:
-        self._boards[query_name] = board
         self._ended[query_name] = threading.Event()
+        self._boards[query_name] = board
+
+    def forget(self, query_name: str) -> None:
+        """What an old query still has to tell must not touch the next one's board."""
+        self._boards.pop(query_name, None)
+        self._ended.pop(query_name, None)
 
     def wait_ended(self, query_name: str, seconds: float) -> bool:
         """True when the query's last progress has arrived."""
-        return self._ended[query_name].wait(seconds)
+        ended = self._ended.get(query_name)
+        return ended is None or ended.wait(seconds)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        self._names = {**getattr(self, "_names", {}), str(event.runId): event.name}
+        self._names[str(event.runId)] = event.name or ""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress = event.progress
@@ -76,9 +83,9 @@ class ReceiptListener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        name = getattr(self, "_names", {}).get(str(event.runId))
-        if name in self._ended:
-            self._ended[name].set()
+        ended = self._ended.get(self._names.pop(str(event.runId), ""))
+        if ended is not None:
+            ended.set()
 
 
 def _offsets(text: str | None) -> dict[Partition, int]:

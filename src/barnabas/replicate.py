@@ -36,6 +36,7 @@ from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
+LAST_PROGRESS_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -204,6 +205,8 @@ class Replication:
                 return self._look_after(query, name, prepared, watch)
             finally:
                 _stop(query)
+                self.listener.wait_ended(name, LAST_PROGRESS_SECONDS)
+                self.listener.forget(name)
 
     def _look_after(self, query: StreamingQuery, name: str, prepared: Prepared, watch: Watch) -> bool:
         while not self.stop.wait(LOOK_SECONDS):

@@ -10,6 +10,7 @@ from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
 from barnabas.errors import Fenced
 from barnabas.kafka.admin import Admin
+from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
 from barnabas.ledger.records import LedgerState
 from barnabas.ledger.registration import newer_epoch
@@ -31,6 +32,7 @@ class Surveyor:
         clusters = self._clusters = configuration.clusters
         self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
         self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
+        refuse_unknown(self.to_destination, mirror.producer, f'{mirror.place}: mirror "{mirror.name}"')
         self.source = Admin(self.to_source)
         self.destination = Admin(self.to_destination)
 
@@ -52,6 +54,7 @@ class Surveyor:
             source=source,
             offsets=offsets,
             starts=self._starts(offsets, ledger, seen),
+            restarts=self.starting_at(self.mirror.start, offsets) if self.mirror.on_loss == "restart" else {},
             destination=self.destination.topics(destinations),
             ledger=ledger,
         )

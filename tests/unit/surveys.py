@@ -46,6 +46,7 @@ class Clusters:
             source={t.name: t for t in self.source},
             offsets=logs,
             starts={p: self.starts.get(p, log.first) for p, log in logs.items()},
+            restarts={p: self.starts.get(p, log.first) for p, log in logs.items()},
             destination={t.name: t for t in self.destination},
             ledger=None if self.positions is None else ledger(self.positions),
         )

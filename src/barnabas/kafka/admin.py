@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.errors import Unavailable
+from barnabas.errors import ConfigError, Unavailable
 from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Offsets, Partition, TopicDescription
 
@@ -36,7 +36,12 @@ class Admin:
     def __init__(self, connection: Connection) -> None:
         self.cluster = connection.cluster
         self.where = f'cluster "{connection.cluster}" ({connection.bootstrap})'
-        self._client = AdminClient(dict(connection.properties))
+        try:
+            self._client = AdminClient(dict(connection.properties))
+        except KafkaException as error:
+            raise ConfigError(
+                f"{self.where}: a client cannot be made with its settings: {error.args[0].str()}"
+            ) from None
 
     def cluster_id(self) -> str:
         future = self._client.describe_cluster(request_timeout=ANSWER_SECONDS)

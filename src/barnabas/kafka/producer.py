@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.errors import Unavailable
+from barnabas.errors import ConfigError, Unavailable
 from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Properties
 
@@ -55,6 +55,14 @@ def append(connection: Connection, topic: str, records: list[tuple[bytes, bytes 
         if error is not None:
             raise explained(error, where)
     return [offset for _, offset in outcomes]
+
+
+def refuse_unknown(connection: Connection, extra: Properties, where: str) -> None:
+    """ConfigError when librdkafka does not know a producer setting, before a mirror is taken over."""
+    try:
+        Producer({**THROUGHPUT, **connection.properties, **extra, **DURABILITY})
+    except KafkaException as error:
+        raise ConfigError(f"{where}: producer: {error.args[0].str()}") from None
 
 
 class TransactionalProducer:

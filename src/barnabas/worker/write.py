@@ -87,18 +87,27 @@ class Tally:
 def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt]:
     """Writes every batch in one transaction; nothing is opened when there is no row."""
     transaction: _Transaction | None = None
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        try:
-            ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
-        except BarnabasError:
-            if transaction is not None:
-                transaction.give_up()
-            raise
-        transaction = transaction or _Transaction(task)
-        transaction.write(ready)
-    return transaction.commit() if transaction else []
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
+                transaction = transaction or _Transaction(task)
+                transaction.write(ready)
+        return transaction.commit() if transaction else []
+    except KafkaException as error:
+        _give_up(task, transaction)
+        raise explained(error, f'mirror "{task.mirror}": write') from None
+    except BaseException:  # whatever it was: this transaction must not be gone on with
+        _give_up(task, transaction)
+        raise
+
+
+def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
+    """Ends the transaction and its producer: a commit whose outcome is unknown is never guessed."""
+    dropped(task)
+    if transaction is not None:
+        with contextlib.suppress(BarnabasError):  # the next epoch fences what an abort could not reach
+            transaction.producer.abort()
 
 
 class _Transaction:
@@ -111,25 +120,23 @@ class _Transaction:
         self.producer.begin()
 
     def write(self, ready: Rows) -> None:
-        with self._giving_up_on_error():
-            told = self._tell(ready)
-            produce = self.producer.produce
-            columns = (ready.topics, ready.values, ready.keys, ready.partitions, told, ready.millis, ready.headers)
-            for topic, value, key, partition, report, millis, headers in zip(*columns, strict=True):
-                try:
-                    produce(topic, value, key, partition, report, None, millis, headers)
-                except BufferError:
-                    self._patiently(topic, value, key, partition, report, None, millis, headers)
-            self.producer.poll(0)
+        told = self._tell(ready)
+        produce = self.producer.produce
+        columns = (ready.topics, ready.values, ready.keys, ready.partitions, told, ready.millis, ready.headers)
+        for topic, value, key, partition, report, millis, headers in zip(*columns, strict=True):
+            try:
+                produce(topic, value, key, partition, report, None, millis, headers)
+            except BufferError:
+                self._patiently(topic, value, key, partition, report, None, millis, headers)
+        self.producer.poll(0)
 
     def commit(self) -> list[Receipt]:
-        with self._giving_up_on_error():
-            for tally in self.tallies.values():
-                partition = Partition(tally.route.source, tally.partition)
-                position = Position(tally.next, tally.route.topic_id, self.task.epoch)
-                self._patiently(self.task.ledger, records.position_value(position), records.position_key(partition), 0)
-            started = time.monotonic()
-            self.producer.commit()
+        for tally in self.tallies.values():
+            partition = Partition(tally.route.source, tally.partition)
+            position = Position(tally.next, tally.route.topic_id, self.task.epoch)
+            self._patiently(self.task.ledger, records.position_value(position), records.position_key(partition), 0)
+        started = time.monotonic()
+        self.producer.commit()
         millis = int((time.monotonic() - started) * 1000)
         return [tally.receipt(millis) for tally in self.tallies.values()]
 
@@ -164,22 +171,6 @@ class _Transaction:
                 return self.producer.produce(*record)
             except BufferError:
                 self.producer.poll(0.02)
-
-    @contextlib.contextmanager
-    def _giving_up_on_error(self) -> Iterator[None]:
-        """Any error ends the transaction and the producer: a commit whose outcome is unknown is never guessed."""
-        try:
-            yield
-        except (BarnabasError, KafkaException) as error:
-            self.give_up()
-            if isinstance(error, KafkaException):
-                raise explained(error, self.producer.where) from None
-            raise
-
-    def give_up(self) -> None:
-        dropped(self.task)
-        with contextlib.suppress(BarnabasError):  # the next epoch fences what an abort could not reach
-            self.producer.abort()
 
 
 def _receipts(receipts: list[Receipt]) -> pa.RecordBatch:
