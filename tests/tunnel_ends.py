@@ -27,7 +27,7 @@ from tests.kafka_io import wait_until
 NAME = "eu"
 FETCH = "import sys, urllib.request as web; print(web.urlopen(sys.argv[1]).read().decode())"
 STOP_SECONDS = 15.0
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 @dataclass
