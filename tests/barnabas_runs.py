@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -121,6 +121,11 @@ def ran(directory: Path, *arguments: str | Path, **environment: str) -> tuple[in
         return run.wait(), run
 
 
+def within(seconds: float) -> float:
+    """A promised time, longer on a machine that has several times more to do than it can."""
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def records_of(bootstrap: str, topic: str) -> list[Record]:
     """Committed records, without the offsets, which no copy can keep."""
     return [record._replace(offset=-1) for record in read_all(bootstrap, topic)]
@@ -128,20 +133,25 @@ def records_of(bootstrap: str, topic: str) -> list[Record]:
 
 def count_of(bootstrap: str, topic: str) -> int:
     """Committed records of a topic that may not be there yet."""
-    try:
-        return len(read_all(bootstrap, topic))
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return 0
-        raise
+    return _once_there(lambda: len(read_all(bootstrap, topic)))
 
 
 def end_of(bootstrap: str, topic: str) -> int:
     """The ends of all partitions together, for a topic that may not be there yet: more when something was written."""
+    return _once_there(lambda: sum(end for _, end in ends(bootstrap, topic).values()))
+
+
+def partitions_of(bootstrap: str, topic: str) -> int:
+    """How many partitions a topic has, all of them with leaders that know of it."""
+    return _once_there(lambda: len(ends(bootstrap, topic)))
+
+
+def _once_there(ask: Callable[[], int]) -> int:
+    """0 for a topic or partition that brokers do not know yet."""
     try:
-        return sum(end for _, end in ends(bootstrap, topic).values())
+        return ask()
     except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.NOT_LEADER_FOR_PARTITION):
             return 0
         raise
 

@@ -57,7 +57,7 @@ class Witness:
     def count(self) -> int:
         return self._count
 
-    def wait_for(self, more: int, what: str, seconds: float = 120) -> None:
+    def wait_for(self, more: int, what: str, seconds: float = 300) -> None:
         """Waits until so many more records have been seen."""
         before = self._count
         wait_until(lambda: self._count >= before + more, seconds, f"{more} more records: {what}")
@@ -65,7 +65,7 @@ class Witness:
     def stop(self, at_least: int) -> Log:
         """What it saw, once that is as much as is known to be there."""
         try:
-            wait_until(lambda: self._count >= at_least, 60, f"the witness to see {at_least} records")
+            wait_until(lambda: self._count >= at_least, 240, f"the witness to see {at_least} records")
         finally:
             self._over.set()
             self._thread.join()

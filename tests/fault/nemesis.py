@@ -41,7 +41,7 @@ def resume(pid: int) -> None:
 
 
 def _signalled(run: Run, chance: random.Random, number: signal.Signals) -> int:
-    wait_until(lambda: bool(run.workers()), 60, "a Python worker")
+    wait_until(lambda: bool(run.workers()), 240, "a Python worker")
     while True:
         pid = chance.choice(run.workers())
         with suppress(ProcessLookupError):

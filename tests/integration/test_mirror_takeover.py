@@ -22,13 +22,13 @@ def test_a_newer_run_takes_over_while_records_flow_and_the_older_exits_1_and_say
 
     with flowing(source.bootstrap, topic, 3), Run(tmp_path, "run", "-c", file) as older:
         older.wait_says("copying")
-        wait_until(lambda: moved(2000), 60, "the older run to copy")
+        wait_until(lambda: moved(2000), 240, "the older run to copy")
         with Run(tmp_path, "run", "-c", file) as newer:
-            assert older.wait(60) == 1
+            assert older.wait(240) == 1
             assert f"pid {newer.pid}" in older.messages, "the older run must name the newer"
             assert "epoch" in older.messages
             before = end_of(destination.bootstrap, topic)
-            wait_until(lambda: moved(before + 1000), 60, "the newer run to copy")
+            wait_until(lambda: moved(before + 1000), 240, "the newer run to copy")
             assert not newer.ended, newer.messages
     assert ran(tmp_path, "run", "-c", file, "--until-caught-up")[0] == 0
     assert copied(source.bootstrap, destination.bootstrap, topic) > 3000
