@@ -1,8 +1,8 @@
 """Joins a plain TCP connection to a TLS connection of the tunnel and carries bytes both ways.
 
 Why asyncio and not a thread per connection: OpenSSL forbids two threads on one TLS connection, so a thread would poll
-like an event loop anyway, and 500 connections would be 500 of them; one loop with 128 KiB steps measures as fast as
-stunnel (bench/tunnel.py).
+like an event loop anyway, and 500 connections would be 500 of them; one loop with 128 KiB steps comes close to stunnel,
+which has a thread for each (bench/tunnel.py prints the ratio).
 
 Bounded buffers: a side that does not take its bytes makes the loop stop reading from the other. What can pile up per
 connection and process is at most `HELD_AT_MOST`: 512 KiB of TLS records read and not yet decrypted, in each direction
