@@ -4,12 +4,12 @@ BIN := .venv/bin
 READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: demo test check format soak bench lock clean prerequisites jars
+.PHONY: demo test check format soak bench lock clean prerequisites jars tools
 
 demo: $(READY) ## two real clusters, a million records, mirrored and compared
 	$(BIN)/barnabas demo
 
-test: check jars ## everything that must hold, on real brokers, registries and Spark
+test: check jars tools ## everything that must hold, on real brokers, registries and Spark
 	$(BIN)/pytest -m "not slow"
 
 check: $(READY) ## format, lint, types, layers
@@ -22,11 +22,15 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(READY) jars ## the long fault runs
+soak: $(READY) jars tools ## the long fault runs
 	$(BIN)/pytest -m slow
 
-bench: $(READY) jars
+bench: $(READY) jars tools ## side by side with MirrorMaker 2, a plain loop and stunnel
+	@tests/packages.sh stunnel4=stunnel4
 	$(BIN)/python -m bench
+
+tools:
+	@tests/packages.sh ip=iproute2 nft=nftables
 
 jars: $(READY)
 	$(BIN)/python -m barnabas.lab.jars
