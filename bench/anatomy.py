@@ -59,7 +59,7 @@ def kind(thread: str, worker: bool) -> str:
             if work == "Python":
                 return "worker: Python" if worker else "driver: Python"
             return work if worker or work.startswith("JVM") else f"driver: {work.partition(': ')[2]}"
-    return "JVM: other"
+    return f"JVM: {thread.rstrip('-0123456789#/ ')}"
 
 
 def steps(log: Iterable[str]) -> list[dict[str, Any]]:
@@ -69,15 +69,18 @@ def steps(log: Iterable[str]) -> list[dict[str, Any]]:
         if PROGRESS in line:
             with suppress(json.JSONDecodeError):  # the last line may be half written
                 progress = json.loads(line)["progress"]
-                progress = json.loads(progress) if isinstance(progress, str) else progress
-                if progress.get("numInputRows"):
+                if read(progress):
                     found.append(progress)
     return found
 
 
+def read(batch: Mapping[str, Any]) -> int:
+    return sum(source["numInputRows"] for source in batch["sources"])
+
+
 def batches(found: list[dict[str, Any]]) -> str:
     """The middle and the longest duration of each step."""
-    lines = [["rows", *_spread([batch["numInputRows"] for batch in found])]]
+    lines = [["rows", *_spread([read(batch) for batch in found])]]
     names = sorted({step for batch in found for step in batch["durationMs"]})
     lines += [[f"{step} ms", *_spread([batch["durationMs"].get(step, 0) for batch in found])] for step in names]
     return rows((f"{len(found)} micro-batches", "median", "p95", "longest"), lines)
@@ -115,8 +118,6 @@ def dissect(here: Ground, errand: Errand, partitions: int, *, warm: float, secon
         after, last, ended = threads(program), sum(ends(admin, copy, partitions)), time.time()
     log = [line for file in sorted(errand.directory.rglob("events_*")) for line in file.open(errors="replace")]
     inside = [it for it in steps(log) if began <= _moment(it["timestamp"]) <= ended]
-    if not inside:
-        print(len(log), [line[:300] for line in log if "Progress" in line][:2], began, ended)
     rate = f"{(last - first) / (ended - began):,.0f} records/s over {ended - began:.0f} s\n\n"
     return rate + by_thread(before, after, max(1, last - first)) + "\n" + (batches(inside) if inside else "")
 
