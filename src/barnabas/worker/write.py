@@ -24,6 +24,7 @@ from barnabas.worker.rows import Rows, Run, rows
 from barnabas.worker.task import WriteTask, marked
 from barnabas.worker.writer import dropped, writer
 
+LONGEST_TRANSACTION = 20.0  # seconds; the broker gives up on one after 120, and readers wait for it meanwhile
 RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields__)
 
 
@@ -60,6 +61,7 @@ class Tally:
     quarantined: int = 0
     destination_first: int = -1
     destination_last: int = -1
+    commit_millis: int = 0
 
     def delivered_first(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
@@ -69,7 +71,7 @@ class Tally:
         if error is None:
             self.destination_last = message.offset() or 0
 
-    def receipt(self, commit_millis: int) -> Receipt:
+    def receipt(self) -> Receipt:
         return Receipt(
             route=self.route.number,
             partition=self.partition,
@@ -80,20 +82,30 @@ class Tally:
             quarantined=self.quarantined,
             destination_first=self.destination_first,
             destination_last=self.destination_last,
-            commit_millis=commit_millis,
+            commit_millis=self.commit_millis,
         )
 
 
 def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt]:
-    """Writes every batch in one transaction; nothing is opened when there is no row."""
+    """Writes every batch in one transaction, or in several if it takes long: the broker aborts one that does.
+
+    Each holds the positions past its own records, so where one ends makes no difference. Nothing is opened when there
+    is no row.
+    """
+    tallies: dict[tuple[int, int], Tally] = {}
     transaction: _Transaction | None = None
     try:
         for batch in batches:
             if batch.num_rows:
                 ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
-                transaction = transaction or _Transaction(task)
+                transaction = transaction or _Transaction(task, tallies)
                 transaction.write(ready)
-        return transaction.commit() if transaction else []
+                if transaction.seconds() > LONGEST_TRANSACTION:
+                    transaction.commit()
+                    transaction = None
+        if transaction is not None:
+            transaction.commit()
+        return [tally.receipt() for tally in tallies.values()]
     except KafkaException as error:
         _give_up(task, transaction)
         raise explained(error, f'mirror "{task.mirror}": write') from None
@@ -113,11 +125,16 @@ def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
 class _Transaction:
     """One Kafka transaction: records and the positions past them, together or not at all (A)."""
 
-    def __init__(self, task: WriteTask) -> None:
+    def __init__(self, task: WriteTask, tallies: dict[tuple[int, int], Tally]) -> None:
         self.task = task
-        self.tallies: dict[tuple[int, int], Tally] = {}
+        self.tallies = tallies
+        self.touched: dict[tuple[int, int], Tally] = {}
         self.producer: TransactionalProducer = writer(task)
         self.producer.begin()
+        self._began = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
 
     def write(self, ready: Rows) -> None:
         told = self._tell(ready)
@@ -130,15 +147,16 @@ class _Transaction:
                 self._patiently(topic, value, key, partition, report, None, millis, headers)
         self.producer.poll(0)
 
-    def commit(self) -> list[Receipt]:
-        for tally in self.tallies.values():
+    def commit(self) -> None:
+        for tally in self.touched.values():
             partition = Partition(tally.route.source, tally.partition)
             position = Position(tally.next, tally.route.topic_id, self.task.epoch)
             self._patiently(self.task.ledger, records.position_value(position), records.position_key(partition), 0)
         started = time.monotonic()
         self.producer.commit()
         millis = int((time.monotonic() - started) * 1000)
-        return [tally.receipt(millis) for tally in self.tallies.values()]
+        for tally in self.touched.values():
+            tally.commit_millis = max(tally.commit_millis, millis)
 
     def _tell(self, ready: Rows) -> list[Any]:
         """Counts the runs, and asks for delivery reports of the first and last record of each: more is too dear."""
