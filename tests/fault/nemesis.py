@@ -20,9 +20,16 @@ def kill_everything(run: Run) -> None:
     run.end()
 
 
-def kill_worker(run: Run, chance: random.Random) -> int:
-    """SIGKILL to one Python worker."""
-    return _signalled(run, chance, signal.SIGKILL)
+def kill_worker(run: Run, chance: random.Random) -> None:
+    """SIGKILL to Python workers, one after the other, until one was at work: Spark does not miss an idle one."""
+    before = run.messages.count(": waiting")
+
+    def missed() -> bool:
+        if run.workers():
+            _signalled(run, chance, signal.SIGKILL)
+        return run.messages.count(": waiting") > before
+
+    wait_until(missed, 240, "a worker to be missed")
 
 
 def kill_jvm(run: Run) -> None:

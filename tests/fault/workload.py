@@ -11,7 +11,7 @@ from tests.kafka_io import SECONDS, Record
 
 FIRST_MILLIS = 1_750_000_000_000
 ABORTED = 0.2  # of all transactions
-LARGEST = 60  # records in a transaction
+LARGEST = 40  # records in a transaction
 
 Identity = tuple[int, bytes]  # the partition, and a value that no other record of it has
 
@@ -56,7 +56,7 @@ class Workload:
         try:
             while not self._over.is_set():
                 self._transaction()
-                self._over.wait(self._random.uniform(0, 0.06))  # the load, not a wait for anything
+                self._over.wait(self._random.uniform(0, 0.08))  # the load, not a wait for anything
         except BaseException as failure:  # noqa: BLE001 - told by stop()
             self._failure = failure
 
