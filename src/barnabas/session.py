@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +72,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings |= {key: str(value) for key, value in rules.settings.items()}
         for key, value in settings.items():
             builder = builder.config(key, value)
-        with _stderr_to(directory / "spark.log"):
+        with _stderr_to(directory / "spark.log"), _interrupts_kept():
             spark = builder.getOrCreate()
         try:
             yield spark
@@ -99,6 +101,15 @@ def _master(master: str) -> str:
     if master != "local[*]":
         return master
     return f"local[{max(2, os.cpu_count() or 1)}]"
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Spark takes SIGINT for itself, to raise KeyboardInterrupt; ours stops the mirrors cleanly."""
+    ours = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager
