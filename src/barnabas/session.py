@@ -49,7 +49,7 @@ FIXED = (
 )
 
 
-for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
 
 
