@@ -1,0 +1,16 @@
+"""`barnabas demo`: everything from nothing, and exit 0 only if both topics are equal."""
+
+from pathlib import Path
+
+from tests.barnabas_runs import SECONDS, Run, mentioning
+
+
+def test_the_demo_copies_compares_and_leaves_nothing_running(tmp_path: Path) -> None:
+    with Run(tmp_path, "demo", "--records", "20000", TMPDIR=str(tmp_path)) as run:
+        code = run.wait(3 * SECONDS)
+        left = mentioning(str(tmp_path)) | run.processes()
+    assert code == 0, run.messages
+    assert "records 20,000" in run.output
+    assert "lost 0  doubled 0  altered 0" in run.output
+    assert not left
+    assert not list(tmp_path.glob("barnabas-demo-*"))

@@ -1,0 +1,67 @@
+"""SIGTERM and SIGINT end a run within ten seconds: exit 0, a word about what was copied, and nothing left behind."""
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.lab.cluster import KafkaCluster
+from tests.barnabas_runs import Run, copied, end_of, no_open_transaction, within, write_configuration
+from tests.conftest import TopicNames
+from tests.kafka_io import Record, create_topic, produce, wait_until
+
+STOP_SECONDS = 10.0
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A directory with a short name: the path of a socket in it may have 107 characters."""
+    with tempfile.TemporaryDirectory(prefix="b-") as name:
+        yield Path(name)
+
+
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [
+        pytest.param(signal.SIGTERM, False, id="SIGTERM to the process"),
+        pytest.param(signal.SIGINT, True, id="Ctrl-C on a terminal, which reaches the whole group"),
+        pytest.param(signal.SIGTERM, True, id="SIGTERM to all, as a service manager sends it"),
+    ],
+)
+def test_a_signal_ends_a_run_cleanly_and_leaves_no_transaction_process_or_directory(
+    source: KafkaCluster,
+    destination: KafkaCluster,
+    topic_names: TopicNames,
+    tmp_path: Path,
+    temporary: Path,
+    number: signal.Signals,
+    group: bool,
+) -> None:
+    topic = topic_names("orders")
+    create_topic(source.bootstrap, topic, partitions=2)
+    produce(source.bootstrap, topic, [Record(b"k", b"%d" % i, (), 1000, i % 2) for i in range(5000)])
+    mirror = {"name": f"m-{topic}", "from": topic, "batch": {"records": 500}}
+    file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, [mirror])
+    places = {"TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}"}
+    with Run(tmp_path, "run", "-c", file, **places) as run:
+        run.wait_says("copying")
+        wait_until(lambda: end_of(destination.bootstrap, topic) > 0, 240, "records at the destination")
+        began = time.monotonic()
+        run.signal(number, group=group)
+        assert run.wait(240) == 0, run.messages
+        took = time.monotonic() - began
+        wait_until(lambda: not run.processes(), within(5), f"every process of the run to be gone: {run.processes()}")
+    assert took < within(STOP_SECONDS)
+    assert f"m-{topic}: stopped, copied " in run.output
+    assert "Traceback" not in run.messages
+    assert no_open_transaction(destination.bootstrap, topic, f"_barnabas.m-{topic}")
+    # locks of writers' slots stay: to remove a lock file is to let two processes hold it
+    left = {path.name for path in temporary.iterdir()} - {f"barnabas-{os.getuid()}"}
+    assert not left
+    with Run(tmp_path, "run", "-c", file, "--until-caught-up") as again:
+        assert again.wait() == 0, again.messages
+    assert copied(source.bootstrap, destination.bootstrap, topic) == 5000
