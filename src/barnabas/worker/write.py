@@ -174,9 +174,8 @@ class _Transaction:
     def _tally(self, run: Run, offsets: Any) -> Tally:
         """The tally of a source partition, moved past these offsets; they must follow what was written before."""
         first = int(offsets[0])
-        tally = self.tallies.setdefault(
-            (run.route.number, run.partition), Tally(run.route, run.partition, first, first)
-        )
+        place = run.route.number, run.partition
+        tally = self.touched[place] = self.tallies.setdefault(place, Tally(run.route, run.partition, first, first))
         if first < tally.next or bool((np.diff(offsets) <= 0).any()):
             raise Refused(f"{run.route.source}-{run.partition}: offset {first} came after {tally.next - 1}")
         tally.next = int(offsets[-1]) + 1
