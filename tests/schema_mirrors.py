@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.schemas.schema import Schema
 from barnabas.schemas.wire import PREFIX_BYTES, schema_id
-from tests.kafka_io import Record, ends
+from tests.kafka_io import Record, ends, wait_until
 from tests.registries import Registries, avro
 from tests.replicator_host import Host, HostedRun
 
 MARGIN = 100  # more schemas than a test file registers
+# A new topic is known before its leader knows that it is the leader.
+NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _numbers = itertools.count(1_000_000)  # apart from those the host itself gives
 
 Settings = Mapping[str, Any]
@@ -91,7 +94,18 @@ def rest_of(payload: bytes | None) -> bytes:
 
 def written(where: str, topic: str) -> int:
     """Offsets given out in a topic so far, committed records and markers."""
-    return sum(end for _, end in ends(where, topic).values())
+    found: list[int] = []
+
+    def answered() -> bool:
+        try:
+            found.append(sum(end for _, end in ends(where, topic).values()))
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_YET:
+                raise
+        return bool(found)
+
+    wait_until(answered, 30, f"the ends of {topic}")
+    return found[0]
 
 
 def translated(here: Sequence[Record], there: Sequence[Record]) -> dict[int, int]:
