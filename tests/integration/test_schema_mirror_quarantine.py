@@ -77,17 +77,7 @@ def test_bad_records_are_set_aside_exactly_once_also_after_sigkill_and_replay_mo
 ) -> None:
     lands, topic, there = poisoned.lands, poisoned.topic, poisoned.lands.destination.bootstrap
     names = {policy: f"{policy}-{topic}" for policy in ("quarantine", "stop")}
-    mirrors = [
-        {
-            "name": name,
-            "from": topic,
-            "to": f"{{topic}}.{policy}-bad",
-            "schemas": {},
-            "on_bad_schema": policy,
-            "batch": {"records": 800},
-        }
-        for policy, name in names.items()
-    ]
+    mirrors = [_mirror(name, topic, policy) for policy, name in names.items()]
     file = lands.configuration(tmp_path / "c.yaml", mirrors)
     only = ("-c", file, "--mirror", names["quarantine"])
     good, aside = f"{topic}.quarantine-bad", f"{names['quarantine']}.quarantine"
@@ -124,6 +114,11 @@ def test_bad_records_are_set_aside_exactly_once_also_after_sigkill_and_replay_mo
     assert listed["records"] == left and len(listed["shown"]) == 100
     assert not any(re.search(REASONS["unknown"], record["reason"]) for record in listed["shown"])
     assert no_open_transaction(there, good, aside)
+
+
+def _mirror(name: str, topic: str, policy: str) -> dict[str, object]:
+    rules = {"schemas": {}, "on_bad_schema": policy, "batch": {"records": 800}}
+    return {"name": name, "from": topic, "to": f"{{topic}}.{policy}-bad", **rules}
 
 
 def _names_the_first_bad_record(poisoned: Poisoned, messages: str, mirror: str) -> None:
