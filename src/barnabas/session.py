@@ -51,6 +51,7 @@ FIXED = (
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
+logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  # py4j speaks as the root logger too
 
 
 @contextmanager
