@@ -26,6 +26,7 @@ from barnabas.worker.writer import dropped, writer
 READ_SECONDS = 60.0
 BATCH = 5_000
 PLACES = ("topic", "partition", "offset", "reason")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[
         routes=pa.array([route.number for route in moved if route], pa.int64()),
         keys=pa.array([record.key for record in batch], pa.binary()),
         values=pa.array([record.value for record in batch], pa.binary()),
+        headers=pa.array([[{"key": k, "value": v} for k, v in record.headers] for record in batch], HEADERS),
     )
     reasons, keys, values = done.reasons(), done.keys.to_pylist(), done.values.to_pylist()
     producer = writer(task)

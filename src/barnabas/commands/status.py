@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,11 @@ from barnabas.commands.choose import chosen
 from barnabas.commands.tables import printed
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Offsets, Partition, Position
+from barnabas.schemas.breaker import BreakerState
+from barnabas.schemas.resolver import Resolver
 from barnabas.survey import Surveyor
 
 
@@ -39,6 +43,7 @@ class MirrorStatus:
     mirror: Mirror
     ledger: LedgerState | None
     partitions: tuple[PartitionStatus, ...]
+    registries: dict[str, dict[str, BreakerState]]  # cluster → operation → its breaker, as seen from here
 
     @property
     def lag(self) -> int:
@@ -62,9 +67,20 @@ def _status(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
     topics = surveyor.topics()
     partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
     logs = surveyor.source.offsets(partitions)
-    return MirrorStatus(
-        mirror, ledger, tuple(PartitionStatus(p, positions.get(p), logs[p]) for p in sorted(partitions))
-    )
+    found = tuple(PartitionStatus(p, positions.get(p), logs[p]) for p in sorted(partitions))
+    return MirrorStatus(mirror, ledger, found, _registries(surveyor))
+
+
+def _registries(surveyor: Surveyor) -> dict[str, dict[str, BreakerState]]:
+    """Asks both registries, and says what the breakers made of their answers."""
+    settings = surveyor.translation(())
+    if settings is None:
+        return {}
+    with closing(Resolver(settings)) as resolver:
+        for ask in (resolver.ping_source, resolver.ping_destination):
+            with suppress(BarnabasError):  # the breaker remembers it, and that is what is shown
+                ask()
+        return resolver.breakers()
 
 
 def _as_json(status: MirrorStatus) -> dict[str, Any]:
@@ -98,6 +114,10 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
             }
             for loss in (ledger.losses.values() if ledger else ())
         ],
+        "registries": {
+            cluster: {name: {"state": it.state, "error": it.last_error} for name, it in operations.items()}
+            for cluster, operations in status.registries.items()
+        },
         "acts": [{"by": act.by, "did": act.did, "at": act.at} for act in (ledger.acts.values() if ledger else ())],
     }
 
@@ -115,5 +135,9 @@ def _print(status: MirrorStatus) -> None:
     printed(title, ("topic", "partition", "position", "end", "lag", "age s"), rows)
     for loss in status.ledger.losses.values() if status.ledger else ():
         print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")
+    for cluster, operations in status.registries.items():
+        for name, it in operations.items():
+            said = f" ({it.last_error})" if it.last_error else ""
+            print(f"  registry of {cluster}, {name}: breaker {it.state}{said}")
     for act in status.ledger.acts.values() if status.ledger else ():
         print(f"  by hand: {act.did}, {act.by}")

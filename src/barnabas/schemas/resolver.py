@@ -56,7 +56,13 @@ class Resolver:
 
     def ping(self) -> None:
         """Raises where one of the registries does not answer: the driver holds its mirror by this."""
+        self.ping_source()
+        self.ping_destination()
+
+    def ping_source(self) -> None:
         self._source.ping()
+
+    def ping_destination(self) -> None:
         self._destination.ping()
 
     def breakers(self) -> dict[str, dict[str, BreakerState]]:
