@@ -20,6 +20,7 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E._TIMED_OUT_QUEUE: (Unavailable, "a request waited too long to be sent"),
     _E._WAIT_COORD: (Unavailable, "the transaction coordinator is not known yet"),
     _E._WAIT_CACHE: (Unavailable, "metadata is not known yet"),
+    _E._NOENT: (Unavailable, "a partition has no leader now: is its broker being restarted?"),
     _E._DESTROY: (Unavailable, "the client was closed meanwhile"),
     _E._PURGE_QUEUE: (Unavailable, "records were dropped by an abort"),
     _E._PURGE_INFLIGHT: (Unavailable, "records in flight were dropped by an abort"),
