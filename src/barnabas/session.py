@@ -6,13 +6,16 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from barnabas.config.load import SparkRules
@@ -40,14 +43,7 @@ SETTINGS = {
     "spark.scheduler.mode": "FAIR",  # one busy mirror must not hold up the others
     "spark.log.level": "OFF",
 }
-FIXED = (
-    "spark.task.maxFailures",
-    "spark.stage.maxConsecutiveAttempts",
-    "spark.speculation",
-    "spark.sql.session.timeZone",
-    "spark.jars",
-)
-
+JVM_SECONDS = 10.0
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
@@ -57,9 +53,6 @@ logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  #
 @contextmanager
 def session(rules: SparkRules) -> Iterator[SparkSession]:
     """A session whose every file lies in one directory that is gone at the end."""
-    for key in FIXED:
-        if key in rules.settings:
-            raise Refused(f"spark.settings.{key}: may not be set: a promise hangs on it")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this points
     os.environ.pop("SPARK_HOME", None)  # the Spark that pip installed, not another on this machine
@@ -95,6 +88,25 @@ def _stop(spark: SparkSession) -> None:
         spark.stop()
     except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
         log.debug("stopping Spark: %s", error)
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    """Waits for the JVM to be gone: who starts us must find nothing of ours when we have ended."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    with suppress(OSError):
+        process.stdin.close()  # the JVM ends when its standard input does
+    try:
+        process.wait(JVM_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with suppress(Exception):
+        gateway.shutdown()
 
 
 def _master(master: str) -> str:
