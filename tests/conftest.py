@@ -1,6 +1,8 @@
 """What every test may ask for. Whatever a test run started is gone at its end, even if that end is SIGKILL."""
 
+import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,23 @@ from barnabas.lab.registry import Registry
 from tests.kafka_io import delete_topics
 
 TopicNames = Callable[[str], str]
+PLACE = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every temporary file of the run, ours and pytest's, lies in one directory."""
+    config.stash[PLACE] = Path(tempfile.mkdtemp(prefix="barnabas-tests-"))
+    os.environ["TMPDIR"] = tempfile.tempdir = str(config.stash[PLACE])
+
+
+@pytest.hookimpl(trylast=True)  # fixtures of the session end before
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """It is gone when all went well; after a failure what the runs said is worth reading."""
+    place = session.config.stash[PLACE]
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        print(f"\nwhat the runs left is in {place}")
 
 
 @pytest.fixture(scope="session")
