@@ -35,7 +35,12 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
 
     def moved(what: str) -> None:
         before = end_of(destination.bootstrap, TOPIC)
-        wait_until(lambda: end_of(destination.bootstrap, TOPIC) > before + 2000, 300, f"records to flow {what}")
+
+        def more() -> bool:
+            assert not run.ended, run.wait()
+            return end_of(destination.bootstrap, TOPIC) > before + 2000
+
+        wait_until(more, 300, f"records to flow {what}")
 
     with flowing(source.bootstrap, TOPIC, 2):
         run = host.start(source.bootstrap, destination.bootstrap, [mirror])
@@ -44,7 +49,6 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
             cluster.kill_broker(0)
             cluster.start_broker(0)
             moved(f"again after the {name}'s broker was killed")
-            assert not run.ended
     ended = run.stop()[TOPIC]
     assert ended["state"] == "stopped"
     assert ended["restarts"] >= 1, "the killed broker went unnoticed: it was not killed under load"
