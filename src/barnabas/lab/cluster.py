@@ -183,7 +183,7 @@ class KafkaCluster:
 
     def _launch(self, node: Node) -> None:
         file = self._write_properties(node)
-        memory = [f"-Xms{self._heap // 2}m", f"-Xmx{self._heap}m"]
+        memory = [f"-Xms{self._heap // 2}m", f"-Xmx{self._heap}m", *self.security.jvm_options()]
         command = [java(), *memory, *JVM_OPTIONS, *self._java_arguments(), "kafka.Kafka", str(file)]
         self._processes[node.number].start(command)
 

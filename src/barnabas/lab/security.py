@@ -23,6 +23,7 @@ class Mechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
 
 
 def _one_user() -> dict[str, str]:
@@ -37,6 +38,7 @@ class Security:
     mechanism: Mechanism = Mechanism.PLAIN
     users: Mapping[str, str] = field(default_factory=_one_user, repr=False)
     mutual_tls: bool = False
+    signing_keys: str | None = None  # OAUTHBEARER: the URL of the keys that tokens are signed with
 
     @property
     def sasl(self) -> bool:
@@ -44,7 +46,7 @@ class Security:
 
     @property
     def scram(self) -> bool:
-        return self.sasl and self.mechanism is not Mechanism.PLAIN
+        return self.sasl and self.mechanism in (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
 
     @property
     def tls(self) -> bool:
@@ -56,12 +58,19 @@ class Security:
         if self.sasl:
             properties["sasl.enabled.mechanisms"] = self.mechanism
             properties[f"{self.mechanism.lower()}.sasl.jaas.config"] = self._jaas()
+        if self.signing_keys:
+            properties[f"{self.mechanism.lower()}.sasl.server.callback.handler.class"] = _OAUTH_VALIDATOR
+            properties["sasl.oauthbearer.jwks.endpoint.url"] = self.signing_keys
         if certificates:
             properties["ssl.keystore.type"] = properties["ssl.truststore.type"] = "PEM"
             properties["ssl.keystore.location"] = str(certificates.server)
             properties["ssl.truststore.location"] = str(certificates.ca)
             properties["ssl.client.auth"] = "required" if self.mutual_tls else "none"
         return {f"listener.name.{listener.lower()}.{key}": value for key, value in properties.items()}
+
+    def jvm_options(self) -> list[str]:
+        """A broker fetches keys only from where it is told that it may."""
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.signing_keys}"] if self.signing_keys else []
 
     def client_settings(self, certificates: Certificates | None, user: str | None = None) -> dict[str, str]:
         """The settings, in librdkafka's names, of a client that is let in; as the first user if none is named."""
@@ -77,10 +86,18 @@ class Security:
         return settings
 
     def _jaas(self) -> str:
+        if self.mechanism is Mechanism.OAUTHBEARER:
+            return f'{_OAUTH_MODULE} required unsecuredLoginStringClaim_sub="broker";'
         if self.scram:
             return "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         users = " ".join(f"user_{name}={_quoted(password)}" for name, password in self.users.items())
         return f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+
+
+_OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+_OAUTH_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 
 
 def _quoted(text: str) -> str:
