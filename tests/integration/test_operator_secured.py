@@ -63,6 +63,7 @@ def configuration(directory: Path, orange: KafkaCluster, grape: KafkaCluster, po
             "settings": {
                 "spark.log.level": "TRACE",
                 "spark.eventLog.enabled": True,
+                "spark.eventLog.compress": False,
                 "spark.eventLog.dir": f"file:{events}",
             }
         },
