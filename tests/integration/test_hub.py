@@ -88,6 +88,7 @@ def test_spokes_share_the_topics_of_a_hub_and_a_new_spoke_disturbs_no_other(
     assert {"mux-replication_spoke1", "mux-replication_eu", "mux-replication_spoke3"} <= set(names)
 
 
+@pytest.mark.slow  # five starts of Spark; the writer is the same one that tests/fault kills
 def test_a_killed_demux_loses_and_doubles_nothing(tmp_path: Path, clusters: dict[str, KafkaCluster]) -> None:
     """Its own topics by `{identifier}.{topic}`, through an intermediate topic on the spoke itself."""
     hub = clusters["hub"]

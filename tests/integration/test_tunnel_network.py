@@ -153,6 +153,7 @@ def test_diagnose_names_the_step_that_fails(world: World, tmp_path: Path) -> Non
         assert world.settings["sasl.password"] not in str(steps)
 
 
+@pytest.mark.slow  # two minutes; the million records of the plain consumer above go the same way
 def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds(world: World) -> None:
     carried, network = world.networks.bytes_carried(), world.networks
     mirror = Process(world.ends.lab, "tunnel-mirror")
