@@ -98,8 +98,7 @@ def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
                 f'{admin.where}: ledger {mirror.ledger_topic} was deleted while mirror "{mirror.name}" ran; going on '
                 f"would copy everything again: set positions by hand, or start again to begin as `start` says"
             )
-    replication = mirror.ledger.replication or min(3, admin.broker_count())
-    return topic.prepared(admin, mirror.ledger_topic, replication).topic_id
+    return topic.prepared(admin, mirror.ledger_topic, surveyor.ledger_replication()).topic_id
 
 
 def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
@@ -109,8 +108,7 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
     for growth in plan.growths:
         admin.grow(growth.topic, growth.to)
     if _has_quarantine(surveyor.mirror) and not admin.topics([surveyor.mirror.quarantine_topic]):
-        replication = surveyor.mirror.ledger.replication or min(3, admin.broker_count())
-        admin.create(surveyor.mirror.quarantine_topic, 1, replication, QUARANTINE_SETTINGS)
+        admin.create(surveyor.mirror.quarantine_topic, 1, surveyor.ledger_replication(), QUARANTINE_SETTINGS)
     wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
 
     def ready() -> bool | None:

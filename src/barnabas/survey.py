@@ -92,6 +92,10 @@ class Surveyor:
             routes=tuple(TopicRoute(route.number, route.source, route.destination) for route in routes),
         )
 
+    def ledger_replication(self) -> int:
+        """Of the ledger and of the quarantine: as configured, or three where there are so many brokers."""
+        return self.mirror.ledger.replication or min(3, self.destination.broker_count())
+
     def ledger(self) -> LedgerState | None:
         """The ledger as its committed records tell, or None when there is none yet."""
         topic = self.mirror.ledger_topic

@@ -79,7 +79,7 @@ def _wanted(args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor) -> dic
 def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -> None:
     """Under an epoch of our own, so that whoever ran before is fenced and what it left open is aborted."""
     mirror, admin, connection = surveyor.mirror, surveyor.destination, surveyor.to_destination
-    prepared(admin, mirror.ledger_topic, mirror.ledger.replication or min(3, admin.broker_count()))
+    prepared(admin, mirror.ledger_topic, surveyor.ledger_replication())
     by = f"{getpass.getuser()}@{platform.node()}"
     epoch = take_over(
         connection, admin, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
