@@ -142,6 +142,7 @@ def _read_orders(orders: "queue.Queue[dict[str, Any] | None]") -> None:
 def _tell_end(number: int, run: Replicator, answers: TextIO) -> None:
     while run.running():
         run.wait(0.2)
+    run.close()
     mirrors = {
         name: {
             "state": board.state,

@@ -15,7 +15,9 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.board import MirrorBoard
 from barnabas.model import Partition, Receipt
@@ -37,55 +39,63 @@ def weighed(records: DataFrame) -> DataFrame:
 
 
 class ReceiptListener(StreamingQueryListener):
-    """Hands each query's progress to its mirror's board, in the order of its micro-batches."""
+    """Hands each query's progress to its mirror's board: every micro-batch once, in order."""
 
     def __init__(self) -> None:
         self._boards: dict[str, MirrorBoard] = {}
-        self._ended: dict[str, threading.Event] = {}
-        self._names: dict[str, str] = {}
+        self._taken: dict[str, int] = {}  # by query: the last micro-batch that its board has
+        self._lock = threading.Lock()
 
     def follow(self, query_name: str, board: MirrorBoard) -> None:
-        self._ended[query_name] = threading.Event()
-        self._boards[query_name] = board
+        with self._lock:
+            self._boards[query_name] = board
+
+    def catch_up(self, query: StreamingQuery) -> None:
+        """Takes now what Spark's event bus has not brought yet: a query that ended has all of it."""
+        for progress in query.recentProgress:
+            self._take(progress)
 
     def forget(self, query_name: str) -> None:
         """What an old query still has to tell must not touch the next one's board."""
-        self._boards.pop(query_name, None)
-        self._ended.pop(query_name, None)
-
-    def wait_ended(self, query_name: str, seconds: float) -> bool:
-        """True when the query's last progress has arrived."""
-        ended = self._ended.get(query_name)
-        return ended is None or ended.wait(seconds)
+        with self._lock:
+            self._boards.pop(query_name, None)
+            self._taken.pop(query_name, None)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        self._names[str(event.runId)] = event.name or ""
+        pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        progress = event.progress
-        board = self._boards.get(progress.name or "")
-        if board is None or not progress.sources:
-            return
-        source = progress.sources[0]
-        row = progress.observedMetrics.get(METRIC)
-        weight = progress.observedMetrics.get(READ_METRIC)
-        receipts = [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else []
-        board.batch(
-            receipts,
-            ends=_offsets(source.endOffset),
-            latest=_offsets(source.latestOffset),
-            read=progress.numInputRows,
-            read_bytes=(weight["bytes"] or 0) if weight else None,
-            millis=progress.batchDuration,
-        )
+        self._take(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        ended = self._ended.get(self._names.pop(str(event.runId), ""))
-        if ended is not None:
-            ended.set()
+        pass
+
+    def _take(self, progress: StreamingQueryProgress) -> None:
+        name = progress.name or ""
+        with self._lock:
+            board = self._boards.get(name)
+            if board is None or not progress.sources or progress.batchId <= self._taken.get(name, -1):
+                return
+            self._taken[name] = progress.batchId
+            _post(progress, board)
+
+
+def _post(progress: StreamingQueryProgress, board: MirrorBoard) -> None:
+    source = progress.sources[0]
+    row = progress.observedMetrics.get(METRIC)
+    weight = progress.observedMetrics.get(READ_METRIC)
+    receipts = [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else []
+    board.batch(
+        receipts,
+        ends=_offsets(source.endOffset),
+        latest=_offsets(source.latestOffset),
+        read=progress.numInputRows,
+        read_bytes=(weight["bytes"] or 0) if weight else None,
+        millis=progress.batchDuration,
+    )
 
 
 def _offsets(text: str | None) -> dict[Partition, int]:

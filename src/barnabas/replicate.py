@@ -36,7 +36,6 @@ from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
-LAST_PROGRESS_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +85,13 @@ class Replicator:
         limit = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, limit - time.monotonic()))
+
+    def close(self) -> None:
+        """Leaves the Spark session as it was."""
+        try:
+            self._spark.streams.removeListener(self._listener)
+        except Exception as error:  # noqa: BLE001 - py4j raises what a dying JVM leaves it
+            log.debug("removing the listener: %s", error)
 
 
 class Replication:
@@ -202,19 +208,18 @@ class Replication:
             self.listener.follow(name, self.board)
             query = self._query(prepared, name, Path(place) / "checkpoint")
             try:
-                return self._look_after(query, name, prepared, watch)
+                return self._look_after(query, prepared, watch)
             finally:
-                _stop(query)
-                self.listener.wait_ended(name, LAST_PROGRESS_SECONDS)
+                self._stop(query)
                 self.listener.forget(name)
 
-    def _look_after(self, query: StreamingQuery, name: str, prepared: Prepared, watch: Watch) -> bool:
+    def _look_after(self, query: StreamingQuery, prepared: Prepared, watch: Watch) -> bool:
         while not self.stop.wait(LOOK_SECONDS):
             if not query.isActive:
                 failed = query.exception()
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
-                self.listener.wait_ended(name, 10)
+                self.listener.catch_up(query)
                 behind = self.board.behind_plan()
                 advance(prepared.task, prepared.plan, behind)
                 self.board.advanced(behind)
@@ -247,14 +252,14 @@ class Replication:
         stream = stream.option("asyncProgressTrackingEnabled", "true")
         return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
 
+    def _stop(self, query: StreamingQuery) -> None:
+        """Stops the query and counts all it did; one that ended by itself, or whose Spark is gone, needs no stop."""
+        try:
+            query.stop()
+            self.listener.catch_up(query)
+        except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
+            log.debug("stopping the query: %s", error)
+
 
 def _named(error: Exception, where: str) -> BarnabasError:
     return error if isinstance(error, BarnabasError) else failures.explained(f"{type(error).__name__}: {error}", where)
-
-
-def _stop(query: StreamingQuery) -> None:
-    """Stops the query; one that ended by itself, or whose Spark is gone, needs none."""
-    try:
-        query.stop()
-    except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
-        log.debug("stopping the query: %s", error)

@@ -55,6 +55,7 @@ def copy(
         watch(boards, lambda: replicator.running() and not stop.is_set(), progress=until_caught_up)
         stop.set()
         replicator.wait(STOP_SECONDS)
+        replicator.close()
         return boards
 
 
