@@ -1,7 +1,9 @@
-"""A gate before a registry: it can demand credentials, and it can be shut, as if the registry had been killed."""
+"""A gate before a registry: it can speak TLS, demand credentials, and be shut, as if the registry had been killed."""
 
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -18,21 +20,29 @@ SECONDS = 10
 class Gate:
     """Passes requests on to a registry that keeps what it holds while the gate is shut.
 
-    `demands` is the value of the Authorization header that lets a request through, None for no demand.
+    `demands` is the value of the Authorization header that lets a request through, None for no demand; `certificate`
+    holds key and certificate in one file, and makes it speak TLS.
     """
 
-    def __init__(self, registry: str, demands: str | None = None) -> None:
+    def __init__(self, registry: str, demands: str | None = None, certificate: Path | None = None) -> None:
         there = urlsplit(registry)
         [self._port] = free_ports(1)
-        self.url = f"http://{LOOPBACK}:{self._port}{there.path}"
+        self.url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{self._port}{there.path}"
         self.demands = demands
         self.client = httpx.Client(base_url=f"http://{there.netloc}", timeout=SECONDS, trust_env=False)
         self.is_shut = False
+        self._certificate = certificate
         self._server: _Server | None = None
 
     def open(self) -> None:
         self.is_shut = False
         self._server = _Server((LOOPBACK, self._port), _Passage, self)
+        if self._certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def shut(self) -> None:

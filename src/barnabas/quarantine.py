@@ -6,16 +6,15 @@ the quarantine's own position in the ledger. What still cannot be copied goes to
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Message
 
-from barnabas.errors import BadRecord, Unavailable
-from barnabas.kafka.errors import explained
+from barnabas.errors import BadRecord
+from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.model import Connection, Partition, Position
 from barnabas.worker.rows import ANY_PARTITION, QUARANTINE
@@ -23,7 +22,6 @@ from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 from barnabas.worker.writer import dropped, writer
 
-READ_SECONDS = 60.0
 BATCH = 5_000
 PLACES = ("topic", "partition", "offset", "reason")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -46,34 +44,12 @@ class SetAside:
 
 def read(connection: Connection, topic: str, first: int, until: int) -> Iterator[SetAside]:
     """The committed records of the quarantine in [first, until)."""
-    if first >= until:
-        return
-    consumer = Consumer(
-        {
-            **connection.properties,
-            "group.id": "barnabas-quarantine",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    where = f'cluster "{connection.cluster}": {topic}'
-    limit = time.monotonic() + READ_SECONDS
+    reader = PartitionReader(connection, topic, committed=True)
     try:
-        consumer.assign([TopicPartition(topic, 0, first)])
-        while time.monotonic() < limit:
-            for message in consumer.consume(1000, timeout=0.5):
-                error, at = message.error(), message.offset() or 0
-                if error is None:
-                    if at < until:
-                        yield _set_aside(message, where)
-                elif error.code() != KafkaError._PARTITION_EOF:
-                    raise explained(error, where)
-                if at >= (until if error is not None else until - 1):
-                    return
-        raise Unavailable(f"{where}: not read up to {until} in {READ_SECONDS:.0f} s")
+        for message in reader.read(first, until):
+            yield _set_aside(message, reader.where)
     finally:
-        consumer.close()
+        reader.close()
 
 
 def _set_aside(message: Message, where: str) -> SetAside:

@@ -42,6 +42,11 @@ SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.scheduler.mode": "FAIR",  # one busy mirror must not hold up the others
     "spark.log.level": "OFF",
+    # Workers give the memory of a batch back to the system and take it again for the next, page by page, unless told
+    # to keep it: that alone was most of what a record of 1 KB cost them.
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
+    "spark.executorEnv.MALLOC_TOP_PAD_": str(64 * 1024 * 1024),
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
 }
 JVM_SECONDS = 10.0
 

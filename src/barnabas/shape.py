@@ -14,6 +14,7 @@ DEMUX_COLUMNS = ("to_topic", "to_partition", "to_partitions", "from_topic")
 
 def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> DataFrame:
     """Source records as the rows a writer takes. `bootstrap` is the source's, for a mux to tell."""
+    only = plan.routes[0].number if len(plan.routes) == 1 else None
     if mirror.where or mirror.provenance:
         records = weighed(records)
     records = transform.filtered(records, mirror.where)
@@ -27,5 +28,5 @@ def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> Da
     if mirror.kind == "demux":
         names = {"source": mirror.source, "destination": mirror.destination}
         records = mux.demultiplexed(records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names)
-        return transform.routed(records, *DEMUX_COLUMNS)
-    return transform.routed(records)
+        return transform.routed(records, *DEMUX_COLUMNS, only=only)
+    return transform.routed(records, only=only)

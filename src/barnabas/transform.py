@@ -38,16 +38,17 @@ def stamped(records: DataFrame, source_id: str) -> DataFrame:
     return records.withColumn("headers", F.when(has_origin, headers).otherwise(with_origin))
 
 
-def routed(records: DataFrame, *addresses: str) -> DataFrame:
+def routed(records: DataFrame, *addresses: str, only: int | None = None) -> DataFrame:
     """The columns a writer takes, and `addresses` of its own that a demux found for each record.
 
+    `only` is the route's number where there is but one: nothing to compute from each record's topic then.
     A null in a list column is quadratic in Spark's Arrow writer: none leaves here.
     """
     return records.select(
         "key",
         "value",
         F.coalesce("headers", F.array().cast(HEADERS)).alias("headers"),
-        F.crc32(F.col("topic").cast("binary")).alias("route"),
+        (F.crc32(F.col("topic").cast("binary")) if only is None else F.lit(only).cast("long")).alias("route"),
         "partition",
         "offset",
         F.unix_millis("timestamp").alias("millis"),

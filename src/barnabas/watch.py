@@ -6,9 +6,10 @@ import logging
 import time
 
 from barnabas.errors import Fenced
+from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger.alive import SignsOfLife
 from barnabas.ledger.records import LedgerState
-from barnabas.ledger.topic import LedgerReader, ledger_partition
+from barnabas.ledger.topic import ledger_partition
 from barnabas.model import Partition
 from barnabas.preparation import Prepared
 from barnabas.step import keep_in_step
@@ -30,7 +31,7 @@ class Watch:
         self._ledger = surveyor.mirror.ledger_topic
         self._plan = prepared.plan
         self._epoch = prepared.epoch.number
-        self._reader = LedgerReader(surveyor.to_destination, self._ledger, committed=False)
+        self._reader = PartitionReader(surveyor.to_destination, self._ledger, committed=False)
         self._read_to = self._epoch + 1
         self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
         self._behind: dict[Partition, int] = {}

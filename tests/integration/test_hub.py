@@ -1,7 +1,9 @@
 """Hub and spokes: each spoke's records are at the hub once, in order, as they were; what does not travel is absent."""
 
+import random
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import yaml
 
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
-from tests.barnabas_runs import Run, count_of, end_of, ran
+from tests.barnabas_runs import Run, copied, count_of, end_of, ran
+from tests.flow import flowing
 from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
 
 TOPICS = {"topic": 3, "topic2": 1, "clicks": 2, "bills": 4}  # and their partitions
@@ -88,31 +91,39 @@ def test_spokes_share_the_topics_of_a_hub_and_a_new_spoke_disturbs_no_other(
     assert {"mux-replication_spoke1", "mux-replication_eu", "mux-replication_spoke3"} <= set(names)
 
 
-@pytest.mark.slow  # five starts of Spark; the writer is the same one that tests/fault kills
-def test_a_killed_demux_loses_and_doubles_nothing(tmp_path: Path, clusters: dict[str, KafkaCluster]) -> None:
-    """Its own topics by `{identifier}.{topic}`, through an intermediate topic on the spoke itself."""
-    hub = clusters["hub"]
-    members = [{"cluster": "spoke1", "identifier": "far"}]
-    to = "{identifier}.{topic}"
-    file = configuration(tmp_path / "far.yaml", clusters, intermediate="spoke", to=to, members=members)
+@pytest.mark.slow  # a dozen starts of Spark; the writer is the same one that tests/fault kills
+def test_a_demux_killed_ten_times_under_load_loses_and_doubles_nothing(
+    tmp_path: Path, clusters: dict[str, KafkaCluster]
+) -> None:
+    """Topics of its own by `{identifier}.{topic}`, through an intermediate topic on the spoke itself."""
+    hub, spoke = clusters["hub"].bootstrap, clusters["spoke1"].bootstrap
+    loads = {"load-a": 3, "load-b": 2}
+    for topic, partitions in loads.items():
+        create_topic(spoke, topic, partitions=partitions)
+    members, to = [{"cluster": "spoke1", "identifier": "far"}], "{identifier}.{topic}"
+    given = {"members": members, "to": to, "from": list(loads)}
+    file = configuration(tmp_path / "far.yaml", clusters, intermediate="spoke", **given)
     code, drawn = ran(tmp_path, "plan", "-c", file, "--mirror", "mux_far", "--format", "mermaid")
     assert code == 0, drawn.messages
     assert drawn.output.startswith("flowchart LR")
     assert "-- mux_far -->" in drawn.output
-    code, carried = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "mux_far")
-    assert code == 0, carried.messages
-    code, carried = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "relay_far")
-    assert code == 0, carried.messages
-    assert count_of(hub.bootstrap, "mux-replication_far") == COUNT * len(TOPICS)
-    for _ in range(2):
-        before = end_of(hub.bootstrap, "_barnabas.demux_far")
-        with Run(tmp_path / "killed", "run", "-c", file, "--mirror", "demux_far") as run:
-            wait_until(lambda b=before: end_of(hub.bootstrap, "_barnabas.demux_far") > b + 3, 240, "the demux to begin")  # type: ignore[misc]
-            run.signal(signal.SIGKILL, group=True)
-    code, last = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", "demux_far")
-    assert code == 0, last.messages
-    for topic in TOPICS:
-        check_spoke(hub, "spoke1", f"far.{topic}", topic)
+    chosen = ("--mirror", "mux_far", "--mirror", "relay_far")
+    chance = random.Random(0)
+    with ExitStack() as stack:
+        for topic, partitions in loads.items():
+            stack.enter_context(flowing(spoke, topic, partitions))
+        carrier = stack.enter_context(Run(tmp_path / "carrier", "run", "-c", file, *chosen))
+        for _ in range(10):
+            before, more = end_of(hub, "_barnabas.demux_far"), chance.randrange(3, 40)
+            with Run(tmp_path / "killed", "run", "-c", file, "--mirror", "demux_far") as run:
+                wait_until(lambda b=before + more: end_of(hub, "_barnabas.demux_far") > b, 240, "the demux to work")  # type: ignore[misc]
+                run.signal(signal.SIGKILL, group=True)
+        assert not carrier.ended, carrier.messages
+    for mirror in ("mux_far", "relay_far", "demux_far"):
+        code, last = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", mirror)
+        assert code == 0, last.messages
+    for topic in loads:
+        assert copied(spoke, hub, topic, f"far.{topic}") > 1000
 
 
 def test_a_record_that_does_not_say_where_it_belongs_is_stopped_at_or_set_aside(

@@ -1,6 +1,7 @@
 """Promise: while a registry does not answer the mirror holds and says so; nothing untranslated passes, nothing is lost.
 
-Both registries stand behind gates that demand credentials, which no output may show. To those who ask, a gate that is
+Both registries stand behind gates that demand credentials, which no output may show; the destination's speaks TLS with
+a certificate of its own authority. To those who ask, a gate that is
 shut is a registry that was killed; behind it the destination's registry keeps what it holds, as one with a disk would.
 """
 
@@ -18,6 +19,7 @@ import pytest
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from prometheus_client.parser import text_string_to_metric_families
 
+from barnabas.lab.certificates import Certificates, make_certificates
 from barnabas.lab.ports import LOOPBACK, free_ports
 from barnabas.schemas.schema import Schema
 from tests.barnabas_runs import Run, ran
@@ -99,6 +101,12 @@ class Guarded:
     gates: tuple[Gate, Gate]
     page: Page
     file: Path
+    certificates: Certificates
+
+    def keys(self) -> tuple[dict[str, str], dict[str, str]]:
+        """What opens each gate: a name and a password; a token and the authority of its certificate."""
+        token = {"token": f"file:{self.file.parent / 'token'}", "ca": str(self.certificates.ca)}
+        return {"username": "env:SR_USER", "password": "env:SR_PASSWORD"}, token
 
     def configuration(self, file: Path, access: tuple[dict[str, str], dict[str, str]]) -> Path:
         mirror = {"name": f"m-{self.topic}", "from": self.topic, "to": "{topic}.copy", "schemas": {}}
@@ -115,11 +123,11 @@ def guarded(lands: Lands, tmp_path: Path) -> Iterator[Guarded]:
     create_topic(lands.destination.bootstrap, f"{topic}.copy", PARTITIONS)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with ExitStack() as stack:
-        demands = (BASIC, f"Bearer {TOKEN}")
-        one, two = (stack.enter_context(Gate(url, each)) for url, each in zip(lands.urls, demands, strict=True))
-        made = Guarded(lands, topic, (one, two), Page(free_ports(1)[0]), tmp_path / "c.yaml")
-        keys = {"username": "env:SR_USER", "password": "env:SR_PASSWORD"}, {"token": f"file:{tmp_path / 'token'}"}
-        made.configuration(made.file, keys)
+        certificates = make_certificates(tmp_path / "tls", [LOOPBACK])
+        one = stack.enter_context(Gate(lands.urls[0], BASIC))
+        two = stack.enter_context(Gate(lands.urls[1], f"Bearer {TOKEN}", certificates.server))
+        made = Guarded(lands, topic, (one, two), Page(free_ports(1)[0]), tmp_path / "c.yaml", certificates)
+        made.configuration(made.file, made.keys())
         yield made
 
 
@@ -198,15 +206,20 @@ def _ahead(guarded: Guarded, directory: Path) -> Run:
 
 
 def _refused(guarded: Guarded, directory: Path) -> list[Run]:
-    """Wrong and missing credentials of either registry: refused, and what was said."""
-    right = {"username": "env:SR_USER", "password": "env:SR_PASSWORD"}, {"token": f"file:{directory / 'token'}"}
+    """Wrong and missing credentials of either registry, an authority nobody named: refused, and what was said."""
+    right = guarded.keys()
     said = []
-    for name, access in {"source": ({}, right[1]), "destination": (right[0], {"token": "env:SR_PASSWORD"})}.items():
+    wrong = {"source": ({}, right[1]), "destination": (right[0], right[1] | {"token": "env:SR_PASSWORD"})}
+    for name, access in wrong.items():
         file = guarded.configuration(directory / f"{name}.yaml", access)
         code, run = ran(directory, "schemas", "plan", "-c", file, SR_USER=USER, SR_PASSWORD=PASSWORD)
         assert code == 1 and f'registry of "{name}"' in run.messages
         assert "401 'Unauthorized'" in run.messages and "does not accept these credentials" in run.messages
         said.append(run)
+    file = guarded.configuration(directory / "no-ca.yaml", (right[0], {"token": right[1]["token"]}))
+    code, unknown = ran(directory, "schemas", "plan", "-c", file, SR_USER=USER, SR_PASSWORD=PASSWORD)
+    assert code == 1 and "certificate verify failed" in unknown.messages
+    said.append(unknown)
     code, checked = ran(directory, "check", "-c", guarded.file, SR_USER=USER, SR_PASSWORD=PASSWORD)
     assert code == 0
     return [*said, checked]

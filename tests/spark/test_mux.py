@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from barnabas import mux
 from barnabas.predicate import RECORD_SCHEMA
 
+pytest_plugins = ["tests.spark_session"]
+
 SPOKE = mux.Spoke("eu", "b0:9092,b1:9092", "cluster-id", "mux-replication_eu", {"orders": 3, "clicks": 1})
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 MILLIS = int(MOMENT.timestamp() * 1000)

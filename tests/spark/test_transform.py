@@ -13,6 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from barnabas.plan import route_number
 from barnabas.transform import HEADERS, ORIGIN, filtered, routed, stamped, without_returning
 
+pytest_plugins = ["tests.spark_session"]
+
 # columns and types of the source with includeHeaders; the moment is given in milliseconds and made exact in SQL
 GIVEN = f"key binary, value binary, topic string, partition int, offset long, millis long, headers {HEADERS}"
 COLUMNS = ["key", "value", "headers", "route", "partition", "offset", "millis"]
@@ -68,6 +70,9 @@ def test_keys_and_values_pass_byte_for_byte(spark: SparkSession, data: bytes | N
 def test_the_route_number_of_spark_is_that_of_the_plan(spark: SparkSession, topic: str) -> None:
     (row,) = routed(records(spark, record(topic=topic))).collect()
     assert row["route"] == route_number(topic)
+    only = routed(records(spark, record(topic=topic)), only=route_number(topic))
+    assert only.collect() == [row]
+    assert only.schema["route"].dataType.typeName() == "long"
 
 
 MOMENTS = [

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import TransactionalProducer, append
+from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.ledger.records import LedgerState
-from barnabas.ledger.topic import LedgerReader, ledger_partition
+from barnabas.ledger.topic import ledger_partition
 from barnabas.model import Connection
 
 FENCING_THREADS = 8
@@ -28,7 +29,7 @@ class Epoch:
 def read_state(connection: Connection, topic: str, until: int, *, committed: bool) -> LedgerState:
     """The ledger's records in [0, until), folded."""
     state = LedgerState(topic)
-    reader = LedgerReader(connection, topic, committed=committed)
+    reader = PartitionReader(connection, topic, committed=committed)
     try:
         for message in reader.read(0, until):
             state.add(message.offset() or 0, message.key(), message.value())

@@ -6,6 +6,7 @@ begin → every row in order, as it was → one position per source partition �
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,11 +26,13 @@ from barnabas.worker.task import WriteTask, marked
 from barnabas.worker.writer import dropped, writer
 
 LONGEST_TRANSACTION = 20.0  # seconds; the broker gives up on one after 120, and readers wait for it meanwhile
+GARBAGE = 500_000  # a batch with headers is tens of thousands of tuples, none of them in a circle
 RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields__)
 
 
 def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow: writes all rows in one transaction and yields a receipt per source partition."""
+    gc.set_threshold(GARBAGE)
     try:
         _refuse_second_attempt()
         yield _receipts(_written(task, batches))

@@ -1,4 +1,4 @@
-"""One Spark session for the folder: the one a run has."""
+"""The fixture `spark`, for test files that name this module in `pytest_plugins`: the session a run has."""
 
 from collections.abc import Iterator
 
