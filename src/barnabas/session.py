@@ -18,6 +18,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from barnabas import archive
 from barnabas.config.load import SparkRules
 from barnabas.errors import Refused
 from barnabas.lab.jars import spark_jars
@@ -30,7 +31,6 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.task.maxFailures": "1",  # a retry is a new epoch (D)
@@ -48,6 +48,12 @@ SETTINGS = {
     "spark.executorEnv.MALLOC_TOP_PAD_": str(64 * 1024 * 1024),
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
 }
+JAVA_OPTIONS = (
+    "-Duser.timezone=UTC",
+    "-XX:+ExitOnOutOfMemoryError",  # a run that ends is started again; one that limps on is not noticed
+    "-Xlog:disable",  # its warnings would stand among a command's results
+    f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
+)
 JVM_SECONDS = 10.0
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
@@ -62,13 +68,15 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this points
     os.environ.pop("SPARK_HOME", None)  # the Spark that pip installed, not another on this machine
     directory = Path(tempfile.mkdtemp(prefix="barnabas-spark-"))
-    os.environ["SPARK_CONF_DIR"] = str(_log_settings(directory))
+    os.environ["SPARK_CONF_DIR"] = str(archive.empty_directory(otherwise=directory / "conf"))
     try:
         builder = SparkSession.builder.master(_master(rules.master)).appName("barnabas")
         jars = ",".join(str(jar) for jar in spark_jars())
         settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
+        settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
         settings |= {key: str(value) for key, value in rules.settings.items()}
+        own = settings.get("spark.driver.defaultJavaOptions", "")
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
@@ -76,7 +84,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         try:
             yield spark
         finally:
-            _stop(spark)
+            _stop(spark, archive.WRITE_SECONDS if archive.is_making(own) else JVM_SECONDS)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -87,16 +95,16 @@ def ended(spark: SparkSession) -> bool:
     return process is not None and process.poll() is not None
 
 
-def _stop(spark: SparkSession) -> None:
+def _stop(spark: SparkSession, jvm_seconds: float) -> None:
     """Stops Spark; a JVM that is gone, or goes meanwhile because a signal reached it too, needs none."""
     try:
         spark.stop()
     except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
         log.debug("stopping Spark: %s", error)
-    _end_jvm()
+    _end_jvm(jvm_seconds)
 
 
-def _end_jvm() -> None:
+def _end_jvm(seconds: float) -> None:
     """Waits for the JVM to be gone: who starts us must find nothing of ours when we have ended."""
     gateway: Any = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
@@ -106,7 +114,7 @@ def _end_jvm() -> None:
     with suppress(OSError):
         process.stdin.close()  # the JVM ends when its standard input does
     try:
-        process.wait(JVM_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -145,20 +153,3 @@ def _stderr_to(file: Path) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
-
-
-def _log_settings(directory: Path) -> Path:
-    """Spark's log: errors only, on stderr. What matters comes back to us as exceptions."""
-    conf = directory / "conf"
-    conf.mkdir(parents=True)
-    (conf / "log4j2.properties").write_text(
-        "rootLogger.level = off\n"
-        "rootLogger.appenderRef.stderr.ref = stderr\n"
-        "appender.stderr.type = Console\n"
-        "appender.stderr.name = stderr\n"
-        "appender.stderr.target = SYSTEM_ERR\n"
-        "appender.stderr.layout.type = PatternLayout\n"
-        "appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n",
-        encoding="utf-8",
-    )
-    return conf

@@ -15,8 +15,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from barnabas import archive
 from barnabas.commands.run import copy
-from barnabas.config.load import load
+from barnabas.config.load import SparkRules, load
 from barnabas.errors import ConfigError, Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.lab import lab
@@ -49,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
         directory = lab.default_directory() if args.keep else Path(place) / "lab"
         clusters = lab.up(directory, stay=args.keep, tell=_tell)
         try:
-            return _shown(clusters, args.records)
+            if not args.archive:
+                return _shown(clusters, args.records, SparkRules())
+            with archive.made() as option:
+                return _shown(clusters, args.records, SparkRules(settings={"spark.driver.defaultJavaOptions": option}))
         finally:
             if args.keep:
                 _tell(f"lab: still up; configuration {clusters.configuration}; end it with: barnabas lab down")
@@ -58,14 +62,14 @@ def run(args: argparse.Namespace) -> int:
                 _tell("lab: down")
 
 
-def _shown(clusters: lab.Lab, records: int) -> int:
+def _shown(clusters: lab.Lab, records: int, spark: SparkRules) -> int:
     source, destination = clusters.source.bootstrap, clusters.destination.bootstrap
     admin = Admin(Connection("source", source, {"bootstrap.servers": source}))
     admin.create(TOPIC, PARTITIONS, 1, {"retention.ms": "-1"})
     _tell(f"demo: writing {records:,} records to {TOPIC} in {PARTITIONS} partitions")
     _produce(source, records)
     started = time.monotonic()
-    configuration = load(clusters.configuration)
+    configuration = load(clusters.configuration).model_copy(update={"spark": spark})
     boards = copy(configuration, configuration.enabled(), until_caught_up=True, stop=threading.Event())
     seconds = time.monotonic() - started
     for board in boards:

@@ -23,6 +23,7 @@ from barnabas.config.mirror import Mirror
 from barnabas.metrics import Collector, report, serve
 from barnabas.replicate import Replicator
 from barnabas.session import session
+from barnabas.warmup import warm_up
 
 STOP_SECONDS = 8.0
 
@@ -48,6 +49,7 @@ def copy(
     """Runs the mirrors in one Spark session and shows them; returns when all have ended."""
     with session(configuration.spark) as spark:
         log.info("Spark UI at %s", spark.sparkContext.uiWebUrl)
+        warm_up(spark)
         replicator = Replicator(spark, configuration, stop=stop, until_caught_up=until_caught_up)
         replicator.start(mirrors)
         boards = list(replicator.boards.values())

@@ -1,0 +1,31 @@
+"""Workers start while the clusters are still being asked, so that the first micro-batch finds them ready."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Starts one worker for each task slot, in the background; they stay."""
+    threading.Thread(target=_warm, args=(spark,), name="warm-up", daemon=True).start()
+
+
+def _warm(spark: SparkSession) -> None:
+    slots = spark.sparkContext.defaultParallelism
+    try:
+        spark.range(slots, numPartitions=slots).mapInArrow(_ready, "id long").collect()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the first micro-batch will say it better
+        log.debug("warm-up: %s", error)
+
+
+def _ready(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import barnabas.worker.write  # noqa: F401 - to have it imported is all that is wanted
+
+    yield from batches
