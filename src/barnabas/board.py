@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from barnabas.errors import BarnabasError
-from barnabas.model import Offsets, Partition, Receipt, Route
+from barnabas.model import Offsets, Partition, Range, Receipt, Route
 from barnabas.plan import Plan
 from barnabas.schemas.breaker import BreakerState
 
@@ -104,16 +104,22 @@ class MirrorBoard:
             for partition, to in positions.items():
                 self.committed[partition] = max(to, self.committed.get(partition, 0))
 
-    def behind_plan(self) -> dict[Partition, int]:
-        """Partitions whose last records no reader will ever see: their position must be moved by the driver."""
+    def behind_plan(self) -> dict[Partition, Range]:
+        """What was worked through and not copied, from the position on: the driver must move the position past it."""
         with self._lock:
-            return {p: end for p, end in self.planned.items() if end > self.committed.get(p, end)}
+            ends = {p: end for p, end in self.planned.items() if end > self.committed.get(p, end)}
+            return {p: Range(self.committed[p], end) for p, end in ends.items()}
 
     def change(self, state: State, error: BarnabasError | None = None) -> None:
         with self._lock:
             self.state, self.error = state, error
             self.restarts += state == "waiting"
             self.failures += error is not None
+
+    def hold(self, reason: BarnabasError) -> None:
+        """Waits for something that is not there yet, which is no failure."""
+        with self._lock:
+            self.state, self.error = "waiting", reason
 
     def lag(self) -> int:
         with self._lock:

@@ -15,7 +15,7 @@ CATCH_UP_SECONDS = 180.0  # a run that shall end gives up after so long without 
 
 
 class Patience:
-    """Growing, bounded, jittered pauses; short again as soon as records were copied."""
+    """Growing, bounded, jittered pauses; short again after an epoch that went well."""
 
     def __init__(self, *, gives_up: bool) -> None:
         self._gives_up = gives_up
@@ -23,11 +23,11 @@ class Patience:
         self._unexplained = 0
         self._last_progress = time.monotonic()
 
-    def after(self, failure: BarnabasError, *, copied: bool) -> float | None:
+    def after(self, failure: BarnabasError, *, well: bool) -> float | None:
         """Seconds to wait, or None: trying again will not help."""
         if not isinstance(failure, Unavailable):
             return None
-        if copied:
+        if well:
             self._pause, self._unexplained, self._last_progress = FIRST_PAUSE, 0, time.monotonic()
         self._unexplained += isinstance(failure, Unexplained)
         tired = self._gives_up and time.monotonic() - self._last_progress > CATCH_UP_SECONDS

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import secrets
 import tempfile
 import threading
 import time
@@ -36,13 +37,15 @@ from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
+HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
 
 
 def run_name() -> str:
     """Who we are, for the ledger and for the one who is told to stop because of us."""
-    return f"{platform.node()} pid {os.getpid()} since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return f"{platform.node()} pid {os.getpid()} since {since} ({secrets.token_hex(2)})"
 
 
 class Replicator:
@@ -129,7 +132,7 @@ class Replication:
         """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
         patience = Patience(gives_up=self.until_caught_up)
         while not self.stop.is_set():
-            before = self.board.records
+            before, began = self.board.records, time.monotonic()
             try:
                 if self._copy_for_an_epoch():
                     break
@@ -142,7 +145,8 @@ class Replication:
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
-                pause = patience.after(failure, copied=self.board.records > before)
+                well = self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
+                pause = patience.after(failure, well=well)
                 if pause is None:
                     self.board.change("refused", failure)
                     return
@@ -153,13 +157,13 @@ class Replication:
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = Surveyor(self.configuration, self.mirror)
-        if self._last_epoch is not None:
-            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
         survey = surveyor.survey(self._topics_seen, self._met)
         if not survey.source:
             return self._no_topic()
         self.board.see(survey.offsets)
         self._hold_for_registries(surveyor)
+        if self._last_epoch is not None:
+            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
         prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
@@ -196,7 +200,7 @@ class Replication:
             raise Refused(f"{sentence}: is the name right?")
         if not self.until_caught_up:
             self._topics_seen = self._topics_seen or frozenset()
-            self.board.change("waiting", Unavailable(f"{sentence} yet"))
+            self.board.hold(Unavailable(f"{sentence} yet"))
             self.stop.wait(Watch.TOPIC_SECONDS)
         return self.until_caught_up
 
@@ -220,7 +224,7 @@ class Replication:
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
                 self.listener.catch_up(query)
-                behind = self.board.behind_plan()
+                behind = {partition: left.next for partition, left in self.board.behind_plan().items()}
                 advance(prepared.task, prepared.plan, behind)
                 self.board.advanced(behind)
                 return self.until_caught_up
@@ -242,9 +246,10 @@ class Replication:
             prepared.plan,
             hidden(java_properties(cluster, self.mirror.consumer), checkpoint.parent / "secrets"),
             batch_records=self.mirror.batch.records,
-            lanes=self.mirror.batch.lanes or self.spark.sparkContext.defaultParallelism,
+            lanes=self.mirror.batch.lanes or session.lanes(self.spark),
         )
         rows = shaped(records, self.mirror, prepared.plan, cluster.bootstrap)
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.mirror.name)
         receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:

@@ -40,7 +40,7 @@ SETTINGS = {
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "2",
-    "spark.scheduler.mode": "FAIR",  # one busy mirror must not hold up the others
+    "spark.scheduler.mode": "FAIR",  # each mirror has a pool: one that is busy must not hold up the others
     "spark.log.level": "OFF",
     # Workers give the memory of a batch back to the system and take it again for the next, page by page, unless told
     # to keep it: that alone was most of what a record of 1 KB cost them.
@@ -55,6 +55,7 @@ JAVA_OPTIONS = (
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
 JVM_SECONDS = 10.0
+SLOTS_PER_CORE = 2
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
@@ -122,11 +123,20 @@ def _end_jvm(seconds: float) -> None:
         gateway.shutdown()
 
 
+def lanes(spark: SparkSession) -> int:
+    """How many tasks a micro-batch has: as many as there are cores."""
+    return max(1, spark.sparkContext.defaultParallelism // (SLOTS_PER_CORE if _is_ours(spark) else 1))
+
+
+def _is_ours(spark: SparkSession) -> bool:
+    return spark.sparkContext.master == _master("local[*]")
+
+
 def _master(master: str) -> str:
-    """`local[*]` with at least two threads: a query that waits must not keep another from moving."""
+    """`local[*]` with more slots than one mirror takes: while its tasks wait for a cluster, others move."""
     if master != "local[*]":
         return master
-    return f"local[{max(2, os.cpu_count() or 1)}]"
+    return f"local[{SLOTS_PER_CORE * max(2, os.cpu_count() or 1)}]"
 
 
 @contextmanager

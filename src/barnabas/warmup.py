@@ -9,18 +9,20 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from barnabas.session import lanes
+
 log = logging.getLogger(__name__)
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Starts one worker for each task slot, in the background; they stay."""
+    """Starts one worker for each lane of a mirror, in the background; they stay."""
     threading.Thread(target=_warm, args=(spark,), name="warm-up", daemon=True).start()
 
 
 def _warm(spark: SparkSession) -> None:
-    slots = spark.sparkContext.defaultParallelism
+    count = lanes(spark)
     try:
-        spark.range(slots, numPartitions=slots).mapInArrow(_ready, "id long").collect()
+        spark.range(count, numPartitions=count).mapInArrow(_ready, "id long").collect()
     except Exception as error:  # noqa: BLE001 - whatever is wrong, the first micro-batch will say it better
         log.debug("warm-up: %s", error)
 

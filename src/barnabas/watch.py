@@ -10,7 +10,7 @@ from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger.alive import SignsOfLife
 from barnabas.ledger.records import LedgerState
 from barnabas.ledger.topic import ledger_partition
-from barnabas.model import Partition
+from barnabas.model import Partition, Range
 from barnabas.preparation import Prepared
 from barnabas.step import keep_in_step
 from barnabas.survey import Surveyor
@@ -34,7 +34,7 @@ class Watch:
         self._reader = PartitionReader(surveyor.to_destination, self._ledger, committed=False)
         self._read_to = self._epoch + 1
         self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
-        self._behind: dict[Partition, int] = {}
+        self._stood_at: dict[Partition, int] = {}
         self._due = dict.fromkeys(("epoch", "topics", "advance"), time.monotonic()) | {"alive": 0.0}
         self._run = prepared.epoch.run
         self._signs = SignsOfLife(surveyor.to_destination, self._ledger)
@@ -69,12 +69,15 @@ class Watch:
         found = {t.name: (t.topic_id, t.partitions) for t in topics.values()}
         return any(self._shape.get(name) != shape for name, shape in found.items())
 
-    def stale(self, behind: dict[Partition, int]) -> dict[Partition, int]:
-        """Of the partitions behind their plan, those that were just as far behind a moment ago."""
+    def stale(self, behind: dict[Partition, Range]) -> dict[Partition, int]:
+        """Of the partitions behind their plan, those whose position stood there a moment ago: where it must go.
+
+        The position is looked at, not the plan's end: where records flow of which none is copied, that end never rests.
+        """
         if not self._is_due("advance", self.ADVANCE_SECONDS):
             return {}
-        standing = {p: end for p, end in behind.items() if self._behind.get(p) == end}
-        self._behind = behind
+        standing = {p: left.next for p, left in behind.items() if self._stood_at.get(p) == left.first}
+        self._stood_at = {p: left.first for p, left in behind.items()}
         return standing
 
     def close(self) -> None:

@@ -106,7 +106,7 @@ def test_what_nobody_has_named_shows_its_python_line_and_is_unexplained() -> Non
 
 
 def pauses(patience: Patience, failure: BarnabasError, times: int) -> list[float | None]:
-    return [patience.after(failure, copied=False) for _ in range(times)]
+    return [patience.after(failure, well=False) for _ in range(times)]
 
 
 def test_pauses_grow_are_bounded_and_are_never_the_same_for_all() -> None:
@@ -121,22 +121,22 @@ def test_pauses_grow_are_bounded_and_are_never_the_same_for_all() -> None:
 def test_a_pause_is_short_again_after_records_were_copied() -> None:
     patience = Patience(gives_up=False)
     pauses(patience, Unavailable("x"), 20)
-    pause = patience.after(Unavailable("x"), copied=True)
+    pause = patience.after(Unavailable("x"), well=True)
     assert pause is not None and pause <= 1.5 * FIRST_PAUSE
 
 
 @pytest.mark.parametrize("failure", [Refused("x"), Fenced("x"), Lost("x"), BadRecord("x"), errors.ConfigError("x")])
 def test_a_refusal_is_not_tried_again(failure: BarnabasError) -> None:
-    assert Patience(gives_up=False).after(failure, copied=True) is None
+    assert Patience(gives_up=False).after(failure, well=True) is None
 
 
 def test_what_nobody_has_named_is_tried_a_few_times_and_counted_anew_after_progress() -> None:
     patience = Patience(gives_up=False)
     before = pauses(patience, Unexplained("x"), UNEXPLAINED_TRIES - 1)
     assert None not in before
-    assert patience.after(Unexplained("x"), copied=True) is not None
+    assert patience.after(Unexplained("x"), well=True) is not None
     assert None not in pauses(patience, Unexplained("x"), UNEXPLAINED_TRIES - 2)
-    assert patience.after(Unexplained("x"), copied=False) is None
+    assert patience.after(Unexplained("x"), well=False) is None
 
 
 def test_a_run_that_shall_end_gives_up_after_a_while_without_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,10 +144,10 @@ def test_a_run_that_shall_end_gives_up_after_a_while_without_a_record(monkeypatc
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     ends, runs_on = Patience(gives_up=True), Patience(gives_up=False)
     clock[0] += 179
-    assert ends.after(Unavailable("x"), copied=False) is not None
-    assert ends.after(Unavailable("x"), copied=True) is not None
+    assert ends.after(Unavailable("x"), well=False) is not None
+    assert ends.after(Unavailable("x"), well=True) is not None
     clock[0] += 179
-    assert ends.after(Unavailable("x"), copied=False) is not None
+    assert ends.after(Unavailable("x"), well=False) is not None
     clock[0] += 2
-    assert ends.after(Unavailable("x"), copied=False) is None
-    assert runs_on.after(Unavailable("x"), copied=False) is not None
+    assert ends.after(Unavailable("x"), well=False) is None
+    assert runs_on.after(Unavailable("x"), well=False) is not None

@@ -2,7 +2,7 @@
 
 librdkafka speaks the transaction protocol without KIP-890: an EndTxn that a network held back could end a later
 transaction of the same producer epoch. So a producer is used again only after a commit that succeeded at the
-first call, faster than the socket's time limit, with no connection broken meanwhile; its successor's
+first call, faster than half the socket's time limit, with no connection broken meanwhile; its successor's
 `init` makes a new epoch, in which a late EndTxn means nothing.
 """
 
@@ -19,15 +19,16 @@ from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Properties
 
 SOCKET_SECONDS = 20
-MESSAGE_SECONDS = 60
-TRANSACTION_SECONDS = 120
+INIT_SECONDS = 60
+MESSAGE_SECONDS = 100  # what is in a full queue must get through a slow link in this time, or no transaction ever ends
+TRANSACTION_SECONDS = 180
 
 THROUGHPUT: Properties = {
     "linger.ms": 100,  # a commit flushes at once, whatever the linger
     "batch.size": 1_000_000,
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 100_000,
-    "queue.buffering.max.kbytes": 128 * 1024,
+    "queue.buffering.max.kbytes": 64 * 1024,
     "message.max.bytes": 1_000_000_000,  # the broker's limit counts, not librdkafka's
 }
 DURABILITY: Properties = {
@@ -65,24 +66,34 @@ def refuse_unknown(connection: Connection, extra: Properties, where: str) -> Non
         raise ConfigError(f"{where}: producer: {error.args[0].str()}") from None
 
 
+class _Broken:
+    """Counts connections that broke. Not the producer's own method: a circle would keep its threads and sockets."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def seen(self, error: KafkaError) -> None:
+        self.count += 1
+
+
 class TransactionalProducer:
     """One transactional id: init once, then begin, produce, commit as often as commits stay clean."""
 
     def __init__(self, connection: Connection, transactional_id: str, extra: Properties | None = None) -> None:
         self.where = f'cluster "{connection.cluster}": writer {transactional_id}'
         self.clean = True
-        self._connection_errors = 0
+        self._broken = _Broken()
         settings: dict[str, Any] = {**THROUGHPUT, **connection.properties, **(extra or {}), **DURABILITY}
         settings |= {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
-            "error_cb": self._on_error,
+            "error_cb": self._broken.seen,
         }
         self._producer = Producer(settings)
         self.produce = self._producer.produce
         self.poll = self._producer.poll
 
-    def init(self, seconds: float = MESSAGE_SECONDS) -> None:
+    def init(self, seconds: float = INIT_SECONDS) -> None:
         """Aborts what this id left open, and fences whoever used it before."""
         self._call(self._producer.init_transactions, "init transactions", seconds)
 
@@ -95,13 +106,13 @@ class TransactionalProducer:
 
     def commit(self) -> None:
         """Commits. After any error the outcome is unknown to us: only the ledger tells."""
-        broken_before = self._connection_errors
+        broken_before = self._broken.count
         self._call(self._flush, "flush", MESSAGE_SECONDS + 5)
         started = time.monotonic()
         self._call(self._producer.commit_transaction, "commit", SOCKET_SECONDS * 2)
         self._producer.poll(0)
         slow = time.monotonic() - started > SOCKET_SECONDS / 2
-        if slow or self._connection_errors != broken_before:
+        if slow or self._broken.count != broken_before:
             self.clean = False
 
     def abort(self) -> None:
@@ -112,10 +123,10 @@ class TransactionalProducer:
     def _flush(self, timeout: float) -> None:
         """Waits until every record is acknowledged; what failed, the commit itself will tell."""
         if self._producer.flush(timeout):
-            raise Unavailable(f"{self.where}: records were not acknowledged in {timeout:.0f} s")
-
-    def _on_error(self, error: KafkaError) -> None:
-        self._connection_errors += 1
+            raise Unavailable(
+                f"{self.where}: records were not acknowledged in {timeout:.0f} s; if the link to the destination is "
+                f"that slow, lower `batch.lanes`"
+            )
 
     def _call(self, function: Callable[[float], None], what: str, seconds: float) -> None:
         """Order of librdkafka's errors: must abort → may be called again → final."""

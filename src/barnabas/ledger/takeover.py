@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from barnabas.kafka.admin import Admin
-from barnabas.kafka.producer import TransactionalProducer, append
+from barnabas.kafka.producer import INIT_SECONDS, TransactionalProducer, append
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.ledger.records import LedgerState
 from barnabas.ledger.topic import ledger_partition
 from barnabas.model import Connection
 
-FENCING_THREADS = 8
+RELEASE_SECONDS = 5.0  # a clean stop is over in ten
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,40 @@ def take_over(connection: Connection, admin: Admin, topic: str, *, run: str, sou
     return Epoch(number, run, read_state(connection, topic, mark, committed=True))
 
 
-def fence(connection: Connection, topic: str, writers: Iterable[tuple[str, int]]) -> None:
+def fence(
+    connection: Connection, topic: str, writers: Iterable[tuple[str, int]], seconds: float = INIT_SECONDS
+) -> None:
     """Aborts what the writers left open, fences them, then strikes their registrations out."""
     wanted = list(writers)
     if not wanted:
         return
     ids = sorted({transactional_id for transactional_id, _ in wanted})
-    with ThreadPoolExecutor(min(FENCING_THREADS, len(ids))) as pool:
-        list(pool.map(lambda i: TransactionalProducer(connection, i).init(), ids))
+    _init_all(connection, ids, seconds)
     append(connection, topic, [(records.writer_key(i, epoch), None) for i, epoch in wanted])
+
+
+def _init_all(connection: Connection, ids: list[str], seconds: float) -> None:
+    """All at once, in threads that a process which ends does not wait for; raises the first failure."""
+    failures: list[BaseException] = []
+
+    def init(transactional_id: str) -> None:
+        try:
+            TransactionalProducer(connection, transactional_id).init(seconds)
+        except BaseException as failure:  # noqa: BLE001 - raised below, in the caller's thread
+            failures.append(failure)
+
+    threads = [threading.Thread(target=init, args=(each,), daemon=True) for each in ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch) -> None:
     """At a clean stop: leaves no open transaction behind, unless a newer run has seen to that already."""
     state = read_state(connection, topic, admin.high_watermark(ledger_partition(topic)), committed=False)
     if state.epoch == epoch.number:
-        fence(connection, topic, state.writers)
+        fence(connection, topic, state.writers, RELEASE_SECONDS)
         append(connection, topic, [(records.alive_key(), None)])

@@ -21,7 +21,8 @@ SETTINGS = {
 def prepared(admin: Admin, topic: str, replication: int) -> TopicDescription:
     """The ledger's topic, made if it is not there, refused if it cannot be a ledger."""
     if topic not in admin.topics([topic]):
-        admin.create(topic, partitions=1, replication=replication, settings=SETTINGS)
+        safe = {"min.insync.replicas": "2"} if replication > 2 else {}
+        admin.create(topic, partitions=1, replication=replication, settings={**SETTINGS, **safe})
     description = eventually(lambda: admin.topics([topic]).get(topic), 30, f"{admin.where}: ledger {topic}")
     checked(admin, description)
     return description

@@ -11,9 +11,9 @@ import fcntl
 import os
 import platform
 import re
+import stat
 import tempfile
 from pathlib import Path
-from typing import IO
 
 from barnabas.errors import Refused
 from barnabas.kafka.producer import TransactionalProducer
@@ -23,7 +23,7 @@ from barnabas.worker.task import WriteTask
 MOST_SLOTS = 1024
 
 _writers: dict[str, tuple[int, TransactionalProducer]] = {}
-_slots: dict[str, tuple[int, IO[bytes]]] = {}
+_slots: dict[str, tuple[int, int]] = {}  # by mirror: the number, and the descriptor that holds its lock
 
 
 def writer(task: WriteTask) -> TransactionalProducer:
@@ -57,18 +57,30 @@ def _host() -> str:
 
 def _slot(mirror: str) -> int:
     """A number that no other live process of this host has for this mirror."""
-    if mirror not in _slots:
-        directory = Path(tempfile.gettempdir()) / f"barnabas-{os.getuid()}" / "slots" / mirror
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for number in range(MOST_SLOTS):
-            lock = (directory / str(number)).open("wb")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                continue
-            _slots[mirror] = (number, lock)
-            break
-        else:
-            raise Refused(f"{directory}: all {MOST_SLOTS} slots are held; too many workers on this host")
-    return _slots[mirror][0]
+    held = _slots.get(mirror)
+    if held is not None and os.fstat(held[1]).st_nlink:  # a lock that was swept away keeps nobody out
+        os.utime(held[1])
+        return held[0]
+    if held is not None:
+        os.close(held[1])
+    directory = _own(Path(tempfile.gettempdir()) / f"barnabas-{os.getuid()}") / "slots" / mirror
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for number in range(MOST_SLOTS):
+        lock = os.open(directory / str(number), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        _slots[mirror] = (number, lock)
+        return number
+    raise Refused(f"{directory}: all {MOST_SLOTS} slots are held; too many workers on this host")
+
+
+def _own(directory: Path) -> Path:
+    """The directory, made if need be; refused where another user could have put it there."""
+    directory.mkdir(exist_ok=True, mode=0o700)
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise Refused(f"{directory} is not a directory that only its owner may write to: remove it, or set TMPDIR")
+    return directory
