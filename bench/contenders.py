@@ -76,7 +76,7 @@ MM2_TUNED = {
 
 
 def mirrormaker(errand: Errand, tuning: Mapping[str, str]) -> Program:
-    """MirrorMaker 2 in its dedicated mode, with exactly-once support and nothing to do but this topic."""
+    """MirrorMaker 2 in its dedicated mode, with exactly-once support and nothing to do but copy this topic."""
     [port] = free_ports(1)
     settings = {
         "clusters": "source, destination",
@@ -94,6 +94,7 @@ def mirrormaker(errand: Errand, tuning: Mapping[str, str]) -> Program:
         # What it does beside copying records would only cost it.
         "emit.heartbeats.enabled": "false",
         "emit.checkpoints.enabled": "false",
+        "emit.offset-syncs.enabled": "false",
         "sync.topic.configs.enabled": "false",
         "sync.topic.acls.enabled": "false",
         "sync.group.offsets.enabled": "false",

@@ -139,10 +139,11 @@ def records_per_offset(cluster: KafkaCluster, topic: str, partitions: int) -> tu
             consumer.assign([TopicPartition(topic, partition, max(0, end - MARKERS))])
             last = None
             deadline = time.monotonic() + READ_SECONDS
-            while time.monotonic() < deadline and (message := consumer.poll(1.0)):
-                if message.error():
+            while time.monotonic() < deadline:
+                message = consumer.poll(1.0)
+                if message is not None and message.error():
                     break
-                last = message
+                last = message or last
             if last is not None:
                 value = last.value() or b""
                 records += tail(value) + 1

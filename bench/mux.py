@@ -1,4 +1,4 @@
-"""Hub and spoke against two plain mirrors: the same records through mux + demux, and through two mirrors in a row."""
+"""Hub and spoke against two plain mirrors: the same records through mux + demux, and twice through a plain one."""
 
 import time
 from collections.abc import Callable

@@ -82,12 +82,20 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
             spark = builder.getOrCreate()
+        _silence(spark)
         try:
             yield spark
         finally:
             _stop(spark, archive.WRITE_SECONDS if archive.is_making(own) else JVM_SECONDS)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _silence(spark: SparkSession) -> None:
+    """PySpark's accumulator server prints a traceback when the JVM goes in the middle of a word; we know when it goes."""
+    server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 def ended(spark: SparkSession) -> bool:

@@ -21,7 +21,7 @@ def test_settings_of_a_topic_follow_the_source_while_the_mirror_runs_and_only_wh
     followed, left = topic_names("followed"), topic_names("left")
     for topic in (followed, left):
         create_topic(source.bootstrap, topic, retention_ms="7200000", max_message_bytes="2000000")
-        produce(source.bootstrap, topic, [Record(b"k", b"1", (), 4_000_000_000_000)])
+        produce(source.bootstrap, topic, [Record(b"k", b"1")])
     rules = {"keep_in_step": True, "settings": {"max.message.bytes": 3_000_000}}
     mirrors: list[dict[str, Any]] = [{"name": f"m-{topic}", "from": topic} for topic in (followed, left)]
     mirrors[0]["topics"] = rules
@@ -124,13 +124,13 @@ def test_only_records_that_the_predicate_holds_for_are_copied_and_the_rest_is_wo
     )
     code, wrong = ran(tmp_path, "check", "-c", file)
     assert (code, wrong.output) == (2, "")
-    assert "line 10" in wrong.messages and "valeu" in wrong.messages
+    assert "c.yaml:11" in wrong.messages and "valeu" in wrong.messages
 
 
 def settings(cluster: KafkaCluster, topic: str) -> dict[str, str]:
     """What is set at the topic itself."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    [future] = cluster.admin().describe_configs([resource]).values()
+    resource, admin = ConfigResource(ResourceType.TOPIC, topic), cluster.admin()
+    [future] = admin.describe_configs([resource]).values()
     found = future.result(30).values()
     return {entry.name: entry.value for entry in found if entry.source == 1}  # DYNAMIC_TOPIC_CONFIG
 
@@ -138,6 +138,6 @@ def settings(cluster: KafkaCluster, topic: str) -> dict[str, str]:
 def alter(cluster: KafkaCluster, topic: str, name: str, value: str | None) -> None:
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     entry = ConfigEntry(name, value, incremental_operation=operation)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    [future] = cluster.admin().incremental_alter_configs([resource]).values()
+    resource, admin = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]), cluster.admin()
+    [future] = admin.incremental_alter_configs([resource]).values()
     future.result(30)
