@@ -31,6 +31,7 @@ WITH_CONFIGURATION: dict[str, Command] = {
     "schemas": schemas.run,
     "quarantine": quarantine.run,
 }
+COPIES_NOTHING = ("status", "position")  # of a disabled mirror too, beside whatever runs
 WITHOUT: dict[str, Callable[[argparse.Namespace], int]] = {"lab": lab.run, "demo": demo.run}
 
 
@@ -50,7 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command == "tunnel":
             return tunnel.run(args, None if args.tunnel_command == "keygen" else load(Path(args.config)))
         configuration = _configuration(args)
-        refuse_circles_and_collisions(configuration.enabled())
+        if args.command not in COPIES_NOTHING:
+            configuration = configuration.model_copy(update={"chosen": frozenset(args.mirror)})
+        refuse_circles_and_collisions(configuration.together())
         return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)

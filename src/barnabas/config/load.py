@@ -54,9 +54,14 @@ class Configuration(Strict):
     spark: SparkRules = SparkRules()
     metrics: MetricRules = MetricRules()
     tunnels: dict[str, Tunnel] = Field(default_factory=dict)
+    chosen: frozenset[str] = Field(default=frozenset(), exclude=True)  # mirrors that --mirror names
 
     def enabled(self) -> tuple[Mirror, ...]:
         return tuple(mirror for mirror in self.mirrors if mirror.enabled)
+
+    def together(self) -> tuple[Mirror, ...]:
+        """Those that may run at the same time: all that are enabled, and those that were asked for by name."""
+        return tuple(mirror for mirror in self.mirrors if mirror.enabled or mirror.name in self.chosen)
 
 
 def load(path: Path) -> Configuration:

@@ -52,9 +52,9 @@ class Admin:
             self._answer(self._client.describe_cluster(request_timeout=ANSWER_SECONDS), "describe cluster").nodes
         )
 
-    def topic_names(self) -> list[str]:
+    def topic_names(self, seconds: float = ANSWER_SECONDS) -> list[str]:
         try:
-            return sorted(self._client.list_topics(timeout=ANSWER_SECONDS).topics)
+            return sorted(self._client.list_topics(timeout=seconds).topics)
         except KafkaException as error:
             raise explained(error, f"{self.where}: list topics") from None
 
