@@ -91,8 +91,10 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
         return items
     try:
         return loader.construct_object(node)
-    except ValueError as error:
-        raise ConfigError(f"{name}:{node.start_mark.line + 1}: {error}") from None
+    except (ValueError, KeyError, AttributeError, TypeError):  # without its text: it may be a password
+        tag = node.tag.rpartition(":")[2]
+        what = f"not YAML: not what {tag} means: quote what is text"
+        raise ConfigError(f"{name}:{node.start_mark.line + 1}: {what}") from None
 
 
 def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Section:
