@@ -15,7 +15,7 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
 from barnabas.config.load import Configuration, configured, load
-from barnabas.config.single import from_arguments, from_environment
+from barnabas.config.single import from_arguments, from_environment, refuse_half
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.topology import refuse_circles_and_collisions
 from barnabas.tunnel import commands as tunnel
@@ -67,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _configuration(args: argparse.Namespace) -> Configuration:
     """The file named by -c; else one mirror from the command line or the environment; else barnabas.yaml here."""
+    refuse_half(args)
     if args.config:
         return load(Path(args.config))
     single = from_arguments(args) if getattr(args, "source", None) else from_environment(os.environ)

@@ -98,11 +98,31 @@ class _Document:
             key: self.validated(Tunnel, self.section(value, ("tunnels", key)), ("tunnels", key))
             for key, value in self.optional("tunnels").items()
         }
-        for key, cluster in clusters.items():
-            if cluster.tunnel is not None and cluster.tunnel not in tunnels:
-                what = f'there is no tunnel "{cluster.tunnel}"{_suggested(cluster.tunnel, tunnels)}'
-                raise self.complaint(("clusters", key, "tunnel"), what)
+        self.refuse_wrong_tunnels(clusters, tunnels)
         return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, metrics=metrics, tunnels=tunnels)
+
+    def refuse_wrong_tunnels(self, clusters: dict[str, Cluster], tunnels: dict[str, Tunnel]) -> None:
+        """A cluster and its tunnel name each other, and each tunnel has loopback addresses of its own."""
+        loopbacks: dict[str, str] = {}
+        for name, tunnel in tunnels.items():
+            if tunnel.cluster not in clusters:
+                what = f'there is no cluster "{tunnel.cluster}"{_suggested(tunnel.cluster, clusters)}'
+                raise self.complaint(("tunnels", name, "cluster"), what)
+            twin = loopbacks.setdefault(str(tunnel.connect.loopback), name)
+            if twin != name:
+                what = f'{tunnel.connect.loopback} is that of tunnel "{twin}" too; give each its own, 127.0.2.1 say'
+                raise self.complaint(("tunnels", name, "connect", "loopback"), what)
+        for name, cluster in clusters.items():
+            if cluster.tunnel is None:
+                continue
+            if cluster.tunnel not in tunnels:
+                what = f'there is no tunnel "{cluster.tunnel}"{_suggested(cluster.tunnel, tunnels)}'
+                raise self.complaint(("clusters", name, "tunnel"), what)
+            if tunnels[cluster.tunnel].cluster != name:
+                what = (
+                    f'tunnel "{cluster.tunnel}" leads to cluster "{tunnels[cluster.tunnel].cluster}", not to this one'
+                )
+                raise self.complaint(("clusters", name, "tunnel"), what)
 
     def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
         names: set[str] = set()
