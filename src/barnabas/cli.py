@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas import __version__
+from barnabas.beginning import refuse_foreign_topics
 from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment, refuse_half
@@ -54,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command not in COPIES_NOTHING:
             configuration = configuration.model_copy(update={"chosen": frozenset(args.mirror)})
         refuse_circles_and_collisions(configuration.together())
+        for mirror in configuration.together():
+            refuse_foreign_topics(mirror)
         return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from barnabas.beginning import refuse_outside
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
@@ -134,6 +135,7 @@ class Surveyor:
         late = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
         new = late - known.keys()
         rest = {p: log for p, log in offsets.items() if p not in new}
+        refuse_outside(self.mirror, {p: log for p, log in rest.items() if p not in known})
         return {p: offsets[p].first for p in new} | self.starting_at(self.mirror.start, rest)
 
     def starting_at(self, start: Start, offsets: Mapping[Partition, Offsets]) -> dict[Partition, int]:
