@@ -15,6 +15,7 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.beginning import refuse_foreign_topics
 from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
+from barnabas.commands.choose import used
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment, refuse_half
 from barnabas.errors import BarnabasError, ConfigError
@@ -50,13 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command in WITHOUT:
             return WITHOUT[args.command](args)
         if args.command == "tunnel":
-            return tunnel.run(args, None if args.tunnel_command == "keygen" else load(Path(args.config)))
+            return tunnel.run(args, None if args.tunnel_command == "keygen" else _tunnelled(args))
         configuration = _configuration(args)
         if args.command not in COPIES_NOTHING:
             configuration = configuration.model_copy(update={"chosen": frozenset(args.mirror)})
         refuse_circles_and_collisions(configuration.together())
         for mirror in configuration.together():
             refuse_foreign_topics(mirror)
+        configuration.refuse_missing(used(args, configuration))
         return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)
@@ -79,6 +81,15 @@ def _configuration(args: argparse.Namespace) -> Configuration:
     if Path(DEFAULT_FILE).exists():
         return load(Path(DEFAULT_FILE))
     raise ConfigError(f"no configuration: name one with -c FILE, or put {DEFAULT_FILE} into this directory")
+
+
+def _tunnelled(args: argparse.Namespace) -> Configuration:
+    """The same file on both sides: only serve, beside the cluster, needs the cluster's secrets."""
+    configuration = load(Path(args.config))
+    if args.tunnel_command == "serve":
+        served = {name: each.cluster for name, each in configuration.tunnels.items()}
+        configuration.refuse_missing([served[args.tunnel]] if args.tunnel in served else served.values())
+    return configuration
 
 
 def _parser() -> argparse.ArgumentParser:

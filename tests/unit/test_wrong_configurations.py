@@ -252,7 +252,7 @@ def test_the_table_is_long_enough_and_has_no_row_twice() -> None:
 def test_a_wrong_configuration_is_refused_with_key_and_line_and_without_secrets(wrong: Wrong, tmp_path: Path) -> None:
     file = written(tmp_path, wrong)
     with pytest.raises(ConfigError) as refused:
-        load(file)
+        load(file).refuse_missing(["orange", "grape"])
     said = str(refused.value)
     where = f"{file}:{wrong.line}: {wrong.key}{': ' if wrong.key else ''}"
     assert said.startswith(where)

@@ -17,14 +17,7 @@ from barnabas.config.secret import Secret, Text
 Scalar = str | int | float | bool
 
 
-def _readable(path: Path) -> Path:
-    path = path.expanduser()
-    if not path.is_file():
-        raise PydanticCustomError("file", "there is no file {path}", {"path": str(path)})
-    return path
-
-
-ReadableFile = Annotated[Path, AfterValidator(_readable)]
+ReadableFile = Annotated[Path, AfterValidator(Path.expanduser)]  # looked for when it is needed, see needs.py
 
 
 class Strict(BaseModel):

@@ -14,6 +14,7 @@ from barnabas.config.document import Items, Section, line_of, merged, read, writ
 from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
+from barnabas.config.needs import Need, named
 from barnabas.config.spokes import Spokes, written_out
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
@@ -54,6 +55,7 @@ class Configuration(Strict):
     spark: SparkRules = SparkRules()
     metrics: MetricRules = MetricRules()
     tunnels: dict[str, Tunnel] = Field(default_factory=dict)
+    needs: tuple[Need, ...] = Field(default=(), exclude=True)
     chosen: frozenset[str] = Field(default=frozenset(), exclude=True)  # mirrors that --mirror names
 
     def enabled(self) -> tuple[Mirror, ...]:
@@ -62,6 +64,13 @@ class Configuration(Strict):
     def together(self) -> tuple[Mirror, ...]:
         """Those that may run at the same time: all that are enabled, and those that were asked for by name."""
         return tuple(mirror for mirror in self.mirrors if mirror.enabled or mirror.name in self.chosen)
+
+    def refuse_missing(self, clusters: Iterable[str]) -> None:
+        """ConfigError for the first secret or file of these clusters that is not on this machine."""
+        wanted = set(clusters)
+        for need in self.needs:
+            if need.cluster in wanted:
+                need.refuse_missing()
 
 
 def load(path: Path) -> Configuration:
@@ -99,7 +108,18 @@ class _Document:
             for key, value in self.optional("tunnels").items()
         }
         self.refuse_wrong_tunnels(clusters, tunnels)
-        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, metrics=metrics, tunnels=tunnels)
+        return Configuration(
+            clusters=clusters,
+            mirrors=mirrors,
+            spark=spark,
+            metrics=metrics,
+            tunnels=tunnels,
+            needs=tuple(need for name, cluster in clusters.items() for need in self.needs(name, cluster)),
+        )
+
+    def needs(self, name: str, cluster: Cluster) -> Iterable[Need]:
+        for path, what in named(cluster):
+            yield Need(cluster=name, place=self.place(("clusters", name, *path)), **what)
 
     def refuse_wrong_tunnels(self, clusters: dict[str, Cluster], tunnels: dict[str, Tunnel]) -> None:
         """A cluster and its tunnel name each other, and each tunnel has loopback addresses of its own."""
@@ -219,9 +239,12 @@ class _Document:
             raise self.complaint((*path, *loc), what, line_of(section, loc)) from None
 
     def complaint(self, path: Keys, what: str, line: int | None = None) -> ConfigError:
+        return ConfigError(f"{self.place(path, line)}: {what}")
+
+    def place(self, path: Keys, line: int | None = None) -> str:
         line = line_of(self.root, path) if line is None else line
         dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-        return ConfigError(f"{self.name}:{line}: {dotted}: {what}")
+        return f"{self.name}:{line}: {dotted}"
 
 
 def _said(kind: str, message: str) -> str:
