@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas import __version__
+from barnabas.beginning import refuse_foreign_topics
 from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
+from barnabas.commands.choose import used
 from barnabas.config.load import Configuration, configured, load
-from barnabas.config.single import from_arguments, from_environment
+from barnabas.config.single import from_arguments, from_environment, refuse_half
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.topology import refuse_circles_and_collisions
 from barnabas.tunnel import commands as tunnel
@@ -31,6 +33,7 @@ WITH_CONFIGURATION: dict[str, Command] = {
     "schemas": schemas.run,
     "quarantine": quarantine.run,
 }
+COPIES_NOTHING = ("status", "position")  # of a disabled mirror too, beside whatever runs
 WITHOUT: dict[str, Callable[[argparse.Namespace], int]] = {"lab": lab.run, "demo": demo.run}
 
 
@@ -48,9 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command in WITHOUT:
             return WITHOUT[args.command](args)
         if args.command == "tunnel":
-            return tunnel.run(args, None if args.tunnel_command == "keygen" else load(Path(args.config)))
+            return tunnel.run(args, None if args.tunnel_command == "keygen" else _tunnelled(args))
         configuration = _configuration(args)
-        refuse_circles_and_collisions(configuration.enabled())
+        if args.command not in COPIES_NOTHING:
+            configuration = configuration.model_copy(update={"chosen": frozenset(args.mirror)})
+        refuse_circles_and_collisions(configuration.together())
+        for mirror in configuration.together():
+            refuse_foreign_topics(mirror)
+        configuration.refuse_missing(used(args, configuration))
         return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)
@@ -64,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _configuration(args: argparse.Namespace) -> Configuration:
     """The file named by -c; else one mirror from the command line or the environment; else barnabas.yaml here."""
+    refuse_half(args)
     if args.config:
         return load(Path(args.config))
     single = from_arguments(args) if getattr(args, "source", None) else from_environment(os.environ)
@@ -72,6 +81,15 @@ def _configuration(args: argparse.Namespace) -> Configuration:
     if Path(DEFAULT_FILE).exists():
         return load(Path(DEFAULT_FILE))
     raise ConfigError(f"no configuration: name one with -c FILE, or put {DEFAULT_FILE} into this directory")
+
+
+def _tunnelled(args: argparse.Namespace) -> Configuration:
+    """The same file on both sides: only serve, beside the cluster, needs the cluster's secrets."""
+    configuration = load(Path(args.config))
+    if args.tunnel_command == "serve":
+        served = {name: each.cluster for name, each in configuration.tunnels.items()}
+        configuration.refuse_missing([served[args.tunnel]] if args.tunnel in served else served.values())
+    return configuration
 
 
 def _parser() -> argparse.ArgumentParser:

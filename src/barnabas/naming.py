@@ -9,7 +9,10 @@ from barnabas.config.mirror import MUX_TOPICS, Mirror
 from barnabas.config.selection import LEGAL_NAME, LONGEST_TOPIC, Replacement
 from barnabas.errors import ConfigError
 
-INTERNAL = re.compile(r"__.*|_barnabas[.].*|.*[.]quarantine|_schemas.*|_confluent.*|connect-(configs|offsets|status)")
+INTERNAL = re.compile(
+    r"__.*|_barnabas[.].*|.*[.]quarantine|_schemas.*|_confluent.*|connect-(configs|offsets|status)|"
+    r"kafkasql-(journal|snapshots)"
+)
 
 
 def selected(mirror: Mirror, names: Iterable[str]) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
+from barnabas.beginning import refuse_outside
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
-from barnabas.errors import Fenced
+from barnabas.errors import BarnabasError, Fenced
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
@@ -20,7 +22,11 @@ from barnabas.model import Connection, Offsets, Partition, Route, TopicDescripti
 from barnabas.naming import destination_name, selected
 from barnabas.plan import Survey
 from barnabas.schemas.settings import TopicRoute, TranslationSettings
-from barnabas.topology import refuse_circles_and_collisions
+from barnabas.topology import refuse_circles_and_collisions, rivals
+
+OTHERS_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class Surveyor:
@@ -28,7 +34,7 @@ class Surveyor:
 
     def __init__(self, configuration: Configuration, mirror: Mirror) -> None:
         self.mirror = mirror
-        self._together = configuration.enabled()
+        self._together = configuration.together()
         clusters = self._clusters = configuration.clusters
         self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
         self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
@@ -42,7 +48,7 @@ class Surveyor:
         `met`: the destination topics that a demux has met so far.
         """
         source = self.topics()
-        refuse_circles_and_collisions(self._together, {self.mirror.source: source})
+        refuse_circles_and_collisions(self._together, self._names(source), of=self.mirror.name)
         ledger = self.ledger()
         partitions = [Partition(t.name, n) for t in source.values() for n in range(t.partitions)]
         offsets = self.source.offsets(partitions)
@@ -64,6 +70,22 @@ class Surveyor:
         by_name = not self.mirror.select.match
         names = self.mirror.select.names if by_name else selected(self.mirror, self.source.topic_names())
         return self.source.topics(names)
+
+    def _names(self, own: Iterable[str]) -> dict[str, set[str]]:
+        """Our topics, and all names of the clusters whose topics others copy to our destination: two may become one.
+
+        A cluster that does not answer holds nobody up but its own mirrors.
+        """
+        names = {self.mirror.source: set(own)}
+        for cluster in rivals(self._together, self.mirror):
+            try:
+                admin = self.source
+                if cluster != self.mirror.source:
+                    admin = Admin(connection(cluster, self._clusters[cluster]))
+                names[cluster] = names.get(cluster, set()) | set(admin.topic_names(OTHERS_SECONDS))
+            except BarnabasError as error:
+                log.info('mirror "%s": not compared with the topics of others: %s', self.mirror.name, error)
+        return names
 
     def refuse_newer_epoch(self, ours: int, run: str) -> None:
         """Fenced when another run has begun an epoch after ours: taking the mirror back would be a quarrel.
@@ -113,6 +135,7 @@ class Surveyor:
         late = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
         new = late - known.keys()
         rest = {p: log for p, log in offsets.items() if p not in new}
+        refuse_outside(self.mirror, {p: log for p, log in rest.items() if p not in known})
         return {p: offsets[p].first for p in new} | self.starting_at(self.mirror.start, rest)
 
     def starting_at(self, start: Start, offsets: Mapping[Partition, Offsets]) -> dict[Partition, int]:

@@ -2,7 +2,9 @@
 
 from confluent_kafka.admin import NewPartitions
 
+from barnabas.kafka.admin import Admin
 from barnabas.lab.cluster import KafkaCluster
+from barnabas.model import Connection
 from tests.barnabas_runs import copied, count_of, partitions_of, within
 from tests.conftest import TopicNames
 from tests.kafka_io import Record, create_topic, produce, wait_until
@@ -18,6 +20,18 @@ def grow(cluster: KafkaCluster, topic: str, partitions: int) -> None:
     for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
         future.result(30)
     wait_until(lambda: partitions_of(cluster.bootstrap, topic) == partitions, 30, f"{topic} to grow")
+
+
+def test_a_topic_that_somebody_else_has_grown_is_large_enough(
+    destination: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("grown")
+    create_topic(destination.bootstrap, topic)
+    grow(destination, topic, 3)
+    admin = Admin(Connection("destination", destination.bootstrap, {"bootstrap.servers": destination.bootstrap}))
+    for enough in (3, 2):
+        admin.grow(topic, enough)
+    assert admin.topics([topic])[topic].partitions == 3
 
 
 def test_a_new_partition_is_found_within_30_seconds_while_running_and_copied_from_its_first_record(

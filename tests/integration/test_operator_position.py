@@ -49,3 +49,25 @@ def test_a_position_is_moved_by_hand_only_while_the_mirror_rests_and_the_act_is_
     assert [act["did"].split(":")[0] for act in told["acts"]] == ["position set", "position reset"]
     code, timed = ran(tmp_path, *move, "--to", "1970-01-01T00:00:01.060Z")
     assert timed.output == f"{topic}-0: 0 → 30\n{topic}-1: 0 → 30\n"
+
+
+def test_a_position_set_before_the_first_run_leaves_the_other_partitions_to_start(
+    source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, tmp_path: Path
+) -> None:
+    topic = topic_names("orders")
+    create_topic(source.bootstrap, topic, partitions=2)
+    produce(source.bootstrap, topic, [Record(b"k", b"%d" % i, (), 1000 + i, i % 2) for i in range(100)])
+    mirror = {"name": f"m-{topic}", "from": topic, "start": "latest"}
+    file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, [mirror])
+    move = ("position", "set", "-c", file, "--mirror", mirror["name"], "--topic", topic, "--partition")
+    code, moved = ran(tmp_path, *move, "0", "--to", "10")
+    assert code == 0, moved.messages
+    assert moved.output == f"{topic}-0: none → 10\n{topic}-1: none → 50\n"
+    code, moved = ran(tmp_path, *move, "0", "--to", "20")
+    assert moved.output == f"{topic}-0: 10 → 20\n"
+    code, plan = ran(tmp_path, "plan", "-c", file, "--format", "json")
+    assert code == 0, plan.messages
+    assert [(p["position"], p["from_ledger"]) for p in plan.answer()["mirrors"][0]["partitions"]] == [
+        (20, True),
+        (50, True),
+    ]

@@ -64,6 +64,22 @@ def test_a_mirror_overrides_its_group_setting_by_setting() -> None:
     assert clicks.consumer == {"fetch.min.bytes": 1, "fetch.max.bytes": 2}
 
 
+def test_a_mirror_replaces_its_groups_choices_whole() -> None:
+    made = configuration("""
+groups:
+  - name: g
+    source: orange
+    destination: grape
+    from: {match: 'a.*', except: 'a.b'}
+    start: {offsets: {a: {0: 5}}}
+    topics: {partitions: {from: source, max: 12}, settings: {retention.ms: 1}}
+    mirrors:
+      - {name: m, from: {match: 'b.*'}, start: latest, topics: {partitions: {fixed: 3}}}
+""").mirrors[0]
+    assert (made.select.match, made.select.but, made.start.at) == (("b.*",), (), "latest")
+    assert made.topics.partitions == Count(fixed=3) and made.topics.settings == {"retention.ms": 1}
+
+
 def test_a_disabled_group_disables_its_mirrors_whatever_they_say() -> None:
     assert [m.name for m in configuration(TWO_GROUPS).enabled()] == ["prod__orders__orders", "clicks"]
 

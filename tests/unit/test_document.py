@@ -92,6 +92,12 @@ def test_what_is_no_map_on_both_sides_is_replaced_whole(default: str, own: str) 
     assert merged(root["d"], root["o"])["k"] == root["o"]["k"]
 
 
+@pytest.mark.parametrize("key", ["from", "to", "start", "replication", "partitions"])
+def test_what_is_one_choice_is_replaced_whole_at_any_depth(key: str) -> None:
+    root = parse(f"d: {{t: {{x: 1, {key}: {{a: 1}}}}}}\no: {{t: {{{key}: {{b: 2}}}}}}\n", "f")
+    assert merged(root["d"], root["o"]) == {"t": {"x": 1, key: {"b": 2}}}
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: there is no such file; name the configuration with -c FILE"):
         read(tmp_path / "nowhere.yaml")

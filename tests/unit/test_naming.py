@@ -49,6 +49,7 @@ INTERNAL = [
     "_confluent-metrics",
     "connect-offsets",
     "orders.quarantine",
+    "kafkasql-journal",
 ]
 
 

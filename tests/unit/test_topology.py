@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import ConfigError
-from barnabas.topology import refuse_circles_and_collisions
+from barnabas.topology import refuse_circles_and_collisions, rivals
 from tests.unit.configurations import mirror
 
 ALL = {"match": ".*"}
@@ -20,9 +20,9 @@ def hop(path: str, **settings: Any) -> Mirror:
     return mirror(**({"name": path.replace(">", "-"), "source": source, "destination": destination} | settings))
 
 
-def refusal(*mirrors: Mirror, topics: dict[str, list[str]] | None = None) -> str | None:
+def refusal(*mirrors: Mirror, topics: dict[str, list[str]] | None = None, of: str | None = None) -> str | None:
     try:
-        refuse_circles_and_collisions(mirrors, topics)
+        refuse_circles_and_collisions(mirrors, topics, of)
     except ConfigError as error:
         return str(error)
     return None
@@ -57,7 +57,76 @@ def test_a_circle_is_told_step_by_step() -> None:
     )
 
 
+def mux(path: str, identifier: str = "s", **settings: Any) -> Mirror:
+    return hop(path, **({"name": f"mux-{identifier}", "kind": "mux", "identifier": identifier} | settings))
+
+
+def demux(cluster: str, identifier: str = "s", **settings: Any) -> Mirror:
+    named = {"name": f"demux-{identifier}", "kind": "demux", "from_": f"mux-replication_{identifier}"}
+    return hop(f"{cluster}>{cluster}", **(named | settings))
+
+
+def relay(path: str, **settings: Any) -> Mirror:
+    return hop(path, **({"name": "relay", "from_": "mux-replication_s"} | settings))
+
+
+CIRCLES_OF_A_HUB = {
+    "back from the hub": [mux("spoke>hub"), demux("hub"), hop("hub>spoke")],
+    "back from the hub through a relay": [mux("spoke>spoke"), relay("spoke>hub"), demux("hub"), hop("hub>spoke")],
+    "back under another name": [
+        mux("spoke>hub", from_=["orders", "s.orders"]),
+        demux("hub", to="{identifier}.{topic}"),
+        hop("hub>spoke", from_="s.orders"),
+    ],
+    "out of the hub into itself": [mux("hub>hub"), demux("hub")],
+    "the intermediate topic comes back": [
+        mux("spoke>hub", from_=["orders", "mux-replication_s"]),
+        hop("hub>spoke", from_="mux-replication_s"),
+    ],
+}
+
+
+@pytest.mark.parametrize("mirrors", CIRCLES_OF_A_HUB.values(), ids=CIRCLES_OF_A_HUB.keys())
+def test_records_may_not_travel_in_a_circle_through_a_hub(mirrors: list[Mirror]) -> None:
+    assert "records would travel in a circle: " in (refusal(*mirrors) or "")
+
+
+def test_a_circle_through_a_hub_is_found_with_the_topics_that_are_there() -> None:
+    round_trip = mux("spoke>hub", from_=ALL), demux("hub"), hop("hub>spoke", from_=ALL)
+    assert refusal(*round_trip) is None
+    steps = "spoke/clicks → hub/mux-replication_s → hub/clicks → spoke/clicks"
+    assert steps in (refusal(*round_trip, topics={"spoke": ["clicks"]}) or "")
+
+
+def test_a_mux_may_not_take_its_own_intermediate_topic() -> None:
+    own = mux("spoke>spoke", from_=["orders", "mux-replication_s"])
+    assert 'topic mux-replication_s of "spoke" would be copied onto itself' in (refusal(own) or "")
+
+
+@pytest.mark.parametrize("taken", ["orders", ALL], ids=["by name", "by regular expression"])
+def test_a_mux_shares_its_intermediate_topic_with_nobody_by_mistake(taken: Any) -> None:
+    said = refusal(mux("spoke>hub", from_=taken), hop("x>hub", to="mux-replication_s")) or ""
+    assert 'both become mux-replication_s at "hub"; say `merge: true` on both' in said
+
+
+def test_a_demux_and_a_mirror_share_a_topic_only_when_both_say_so() -> None:
+    spoke = mux("spoke>hub")
+    assert 'both become orders at "hub"' in (refusal(spoke, demux("hub"), hop("x>hub")) or "")
+    assert refusal(spoke, demux("hub", merge=True), hop("x>hub", merge=True)) is None
+
+
 FINE = {
+    "spokes that share the topics of a hub": [
+        mux("a>hub", "a", from_=["x", "y"]),
+        demux("hub", "a"),
+        mux("b>hub", "b", from_=["x", "y"]),
+        demux("hub", "b"),
+    ],
+    "back from the hub under a name that nobody takes": [
+        mux("spoke>hub"),
+        demux("hub", to="{identifier}.{topic}"),
+        hop("hub>spoke", from_="s.orders"),
+    ],
     "two ways that skip what came from there": [hop("a>b", provenance=True), hop("b>a", provenance=True)],
     "two ways under other names": [hop("a>b", to="{topic}.a"), hop("b>a", to="{topic}.b")],
     "a chain": [hop("a>b"), hop("b>c"), hop("c>d")],
@@ -98,3 +167,32 @@ def test_two_topics_of_one_mirror_into_one_must_be_wanted_too() -> None:
 
 def test_a_name_that_cannot_be_is_found_before_any_cluster_is_asked() -> None:
     assert "change `to`" in (refusal(hop("a>b", to="{topic} copy")) or "")
+
+
+@pytest.mark.parametrize("to", ["{topic}", "all"])
+def test_two_regular_expressions_into_one_are_found_with_the_topics_of_every_source(to: str) -> None:
+    pair = hop("a>c", from_=ALL, to=to), hop("b>c", from_=ALL, to=to)
+    topics = {"a": ["orders"], "b": ["orders", "__consumer_offsets"]}
+    assert 'orders of "a" and orders of "b" both become' in (refusal(*pair, topics=topics) or "")
+    assert refusal(*pair, topics={"a": ["orders"], "b": []}) is None
+
+
+def test_the_third_topic_of_a_merge_is_not_copied_twice_either() -> None:
+    pair = hop("a>b", from_=["x", "y"], to="all", merge=True), hop("a>b", name="z", from_="y", to="all", merge=True)
+    assert "both copy y to all" in (refusal(*pair) or "")
+
+
+def test_a_mirror_is_told_only_of_what_it_has_a_part_in() -> None:
+    topics = {"a": ["o"], "b": ["o"], "c": ["o"], "long": ["o" * 249]}
+    mirrors = [hop("a>z", from_=ALL), hop("b>z", from_=ALL), hop("c>z", from_=ALL, to="{topic}.c")]
+    mirrors.append(hop("long>z", from_=ALL, to="{topic}.too-long"))
+    assert refusal(*mirrors, topics=topics, of="c-z") is None
+    assert "both become o" in (refusal(*mirrors, topics=topics, of="b-z") or "")
+    assert "change `to`" in (refusal(*mirrors, topics=topics, of="long-z") or "")
+
+
+def test_rivals_are_the_sources_of_other_regular_expressions_into_the_same_cluster() -> None:
+    own = hop("a>z", from_=ALL)
+    mirrors = [own, hop("b>z", from_=ALL), hop("a>z", name="too", from_=ALL), hop("c>z"), hop("d>y", from_=ALL)]
+    assert rivals(mirrors, own) == ["a", "b"]
+    assert rivals([own], own) == []

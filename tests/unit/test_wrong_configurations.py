@@ -70,6 +70,10 @@ SECRETS = [
     ),
     Wrong("password: env:CANARY_SECRET", f"password: *{CANARY}", 4, "", "not YAML: found undefined alias"),
     Wrong("password: env:CANARY_SECRET", f"password: !{CANARY} x", 4, "", "not YAML: could not determine"),
+    *(
+        Wrong("password: env:CANARY_SECRET", f"password: !!{tag} {CANARY}", 4, "", f"not what {tag} means")
+        for tag in ("int", "float", "bool", "timestamp")
+    ),
     Wrong(
         "password: env:CANARY_SECRET", f"password: [{CANARY}]", 4, "clusters.orange.sasl.password", "never as itself"
     ),
@@ -88,12 +92,17 @@ CLUSTERS = [
     Wrong("b0:9092", "b0:9092,,b1:9092", 3, "clusters.orange.bootstrap", "'' is not HOST:PORT"),
     Wrong("b0:9092", f"me:{CANARY}@b0:9092", 3, "clusters.orange.bootstrap", "credentials do not belong"),
     Wrong("b0:9092", "9092", 3, "clusters.orange.bootstrap", "must be text"),
+    Wrong("b0:9092", "b0.example.com.:9092", 3, "clusters.orange.bootstrap", "without the dot at its end"),
+    Wrong("b0:9092", "b0..com:9092", 3, "clusters.orange.bootstrap", "is not HOST:PORT"),
+    Wrong("b0:9092", "'[:::]:9092'", 3, "clusters.orange.bootstrap", "is not HOST:PORT"),
     Wrong("    bootstrap: b0:9092\n", "", 3, "clusters.orange.bootstrap", "is missing"),
     Wrong("tls: false", "tls: {ca: /no/ca.pem}", 5, "clusters.orange.tls.ca", "there is no file /no/ca.pem"),
     Wrong("tls: false", "tls: {key: /etc/hosts}", 5, "clusters.orange.tls", "`certificate` and `key` go together"),
     Wrong("tls: false", "tls: perhaps", 5, "clusters.orange.tls", "must be a map of settings"),
     at_cluster(f"registry: {{url: 'http://me:{CANARY}@sr'}}", 4, "registry.url", "user and password apart from it"),
     at_cluster("registry: {url: 'sr:8081'}", 4, "registry.url", "must be http://HOST"),
+    at_cluster("registry: {url: 'http://h:notaport'}", 4, "registry.url", "must be http://HOST"),
+    at_cluster("registry: {url: 'http://[::1'}", 4, "registry.url", "must be http://HOST"),
     at_cluster("registry: {url: 'http://sr', username: me}", 4, "registry", "go together"),
     Wrong("source: orange", "source: oragne", 11, f"{ORDERS}.source", 'no cluster "oragne"; did you mean "orange"?'),
     Wrong("    destination: grape\n", "", 13, f"{ORDERS}.destination", "is missing"),
@@ -106,6 +115,8 @@ TOPICS = [
     Wrong(
         "from: orders", "from:\n          match: a\n          except: 'b['", 17, f"{ORDERS}.from.except", "'b[' is not"
     ),
+    Wrong("from: orders", "from: {match: 'a{99999999999999999999}'}", 15, f"{ORDERS}.from.match", "is not a regular"),
+    Wrong("from: orders", f"from: {{match: '{'(' * 3000}{')' * 3000}'}}", 15, f"{ORDERS}.from.match", "is not a"),
     Wrong("from: orders", "from: 12", 15, f"{ORDERS}.from", "must be a name, a list of names or {match: REGEX}"),
     Wrong("from: orders", "from: []", 15, f"{ORDERS}.from", "selects nothing"),
     Wrong("from: orders", "from: {except: a}", 15, f"{ORDERS}.from", "selects nothing"),
@@ -171,6 +182,8 @@ GUARDED = [
     at_mirror("producer:\n          acks: 1", 17, "producer.acks", "on all in-sync replicas"),
     at_mirror("producer: {enable.idempotence: false}", 16, "producer.enable.idempotence", "an idempotent producer"),
     at_mirror("producer: {Transactional.ID: mine}", 16, "producer.Transactional.ID", "which Barnabas chooses"),
+    at_mirror("producer: {error_cb: x}", 16, "producer.error_cb", "it is a function, and a file holds none"),
+    at_mirror("consumer: {default.topic.config: x}", 16, "consumer.default.topic.config", "beside the others"),
     at_mirror("producer: {retries: [3]}", 16, "producer.retries", "must be text"),
     at_mirror(f"producer: {{sasl.password: {CANARY}}}", 16, "producer.sasl.password", "`clusters.NAME.sasl`"),
     at_cluster(
@@ -239,7 +252,7 @@ def test_the_table_is_long_enough_and_has_no_row_twice() -> None:
 def test_a_wrong_configuration_is_refused_with_key_and_line_and_without_secrets(wrong: Wrong, tmp_path: Path) -> None:
     file = written(tmp_path, wrong)
     with pytest.raises(ConfigError) as refused:
-        load(file)
+        load(file).refuse_missing(["orange", "grape"])
     said = str(refused.value)
     where = f"{file}:{wrong.line}: {wrong.key}{': ' if wrong.key else ''}"
     assert said.startswith(where)

@@ -22,3 +22,9 @@ def chosen(args: argparse.Namespace, configuration: Configuration) -> tuple[Mirr
     if not mirrors:
         raise ConfigError("no mirror is enabled: nothing to do")
     return mirrors
+
+
+def used(args: argparse.Namespace, configuration: Configuration) -> set[str]:
+    """The clusters that the chosen mirrors lead between; all of them where there is no mirror."""
+    mirrors = chosen(args, configuration) if configuration.mirrors else ()
+    return {side for mirror in mirrors for side in (mirror.source, mirror.destination)} or set(configuration.clusters)

@@ -8,37 +8,50 @@ from typing import Any
 
 from barnabas.commands.choose import chosen
 from barnabas.commands.drawing import dot, mermaid
+from barnabas.commands.failed import told
 from barnabas.commands.tables import printed, size
 from barnabas.config.load import Configuration
+from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError
 from barnabas.kafka.sample import mean_record_bytes
 from barnabas.plan import Plan, planned
 from barnabas.survey import Surveyor
 
 DRAWINGS = {"mermaid": mermaid, "dot": dot}
+Found = tuple[Plan, int] | BarnabasError  # a plan and the bytes it may mean, or why there is none
 
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
-    plans: list[tuple[Plan, int]] = []
-    mirrors = chosen(args, configuration)
-    for mirror in mirrors:
+    plans = [(mirror, _planned(configuration, mirror)) for mirror in chosen(args, configuration)]
+    if args.format in DRAWINGS:
+        print(DRAWINGS[args.format]([(m, found[0]) for m, found in plans if not isinstance(found, BarnabasError)]))
+    elif args.format == "json":
+        print(json.dumps({"mirrors": [_as_json(mirror.name, found) for mirror, found in plans]}, indent=2))
+    else:
+        for mirror, found in plans:
+            _print(mirror.name, found)
+    return told(found for _, found in plans if isinstance(found, BarnabasError))
+
+
+def _planned(configuration: Configuration, mirror: Mirror) -> Found:
+    """A mirror that cannot be planned says why, and hides no other."""
+    try:
         surveyor = Surveyor(configuration, mirror)
         plan = planned(mirror, surveyor.survey())
         waiting = {p: s.position.next for p, s in plan.stretches.items() if s.records}
         mean = mean_record_bytes(surveyor.to_source, waiting)
-        plans.append((plan, int(mean * plan.records) if mean is not None else 0))
-    if args.format in DRAWINGS:
-        print(DRAWINGS[args.format]([(mirror, plan) for mirror, (plan, _) in zip(mirrors, plans, strict=True)]))
-    elif args.format == "json":
-        print(json.dumps({"mirrors": [_as_json(plan, estimate) for plan, estimate in plans]}, indent=2))
-    else:
-        for plan, estimate in plans:
-            _print(plan, estimate)
-    return 0
+    except BarnabasError as error:
+        return error
+    return plan, int(mean * plan.records) if mean is not None else 0
 
 
-def _as_json(plan: Plan, estimate: int) -> dict[str, Any]:
+def _as_json(name: str, found: Found) -> dict[str, Any]:
+    if isinstance(found, BarnabasError):
+        return {"name": name, "error": str(found)}
+    plan, estimate = found
     return {
-        "name": plan.mirror,
+        "name": name,
+        "error": None,
         "routes": [{"from": r.source, "to": r.destination, "partitions": r.partitions} for r in plan.routes],
         "create": [
             {"topic": c.topic, "partitions": c.partitions, "replication": c.replication, "settings": dict(c.settings)}
@@ -66,7 +79,11 @@ def _as_json(plan: Plan, estimate: int) -> dict[str, Any]:
     }
 
 
-def _print(plan: Plan, estimate: int) -> None:
+def _print(name: str, found: Found) -> None:
+    if isinstance(found, BarnabasError):
+        print(f'mirror "{name}": no plan: {found}')
+        return
+    plan, estimate = found
     print(f'mirror "{plan.mirror}": {plan.records:,} records, about {size(estimate)} to copy')
     printed("routes", ("from", "to", "partitions"), [(r.source, r.destination, r.partitions) for r in plan.routes])
     for name in plan.absent:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from barnabas.beginning import refuse_outside
 from barnabas.commands.choose import chosen
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
@@ -17,7 +19,7 @@ from barnabas.errors import ConfigError, Refused
 from barnabas.ledger import records
 from barnabas.ledger.takeover import release, take_over
 from barnabas.ledger.topic import prepared
-from barnabas.model import Partition, Position
+from barnabas.model import Offsets, Partition, Position
 from barnabas.preparation import write_to_ledger
 from barnabas.replicate import run_name
 from barnabas.survey import Surveyor
@@ -43,8 +45,8 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     ledger = surveyor.ledger()
     if ledger is not None and ledger.running():
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then move its positions')
-    wanted = _wanted(args, mirror, surveyor)
     before = ledger.positions() if ledger else {}
+    wanted = _wanted(args, mirror, surveyor, before)
     _write(surveyor, wanted, f"position {args.action}")
     for partition, position in sorted(wanted.items()):
         old = before[partition].next if partition in before else "none"
@@ -52,23 +54,27 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     return 0
 
 
-def _wanted(args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor) -> dict[Partition, Position]:
-    """The new positions, each within what the log has."""
+def _wanted(
+    args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor, before: Mapping[Partition, Position]
+) -> dict[Partition, Position]:
+    """The new positions, each within what the log has.
+
+    A topic that has none yet gets one for each partition, as `start` says: a run would take what has no position
+    beside others that have one for new, and begin at its first record.
+    """
     topics = {name: topic for name, topic in surveyor.topics().items() if args.topic in (None, name)}
     if not topics:
         raise Refused(f'mirror "{mirror.name}" takes no source topic {args.topic or ""} that exists')
     chosen_partition = getattr(args, "partition", None)
     partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
-    partitions = [p for p in partitions if chosen_partition in (None, p.number)]
-    if not partitions:
+    moved = [p for p in partitions if chosen_partition in (None, p.number)]
+    if not moved:
         raise Refused(f"{args.topic} has no partition {chosen_partition}; it has {topics[args.topic].partitions}")
     offsets = surveyor.source.offsets(partitions)
-    if getattr(args, "to", None) is None:
-        found = surveyor.starting_at(mirror.start, offsets)
-    elif args.to.isdigit():
-        found = dict.fromkeys(partitions, int(args.to))
-    else:
-        found = surveyor.starting_at(started(args.to), offsets)
+    found = _moved(args, mirror, surveyor, {p: offsets[p] for p in moved})
+    begun = {partition.topic for partition in before}
+    fresh = {p: log for p, log in offsets.items() if p not in found and p.topic not in begun}
+    found |= surveyor.starting_at(mirror.start, fresh)
     for partition, at in found.items():
         log = offsets[partition]
         if not log.first <= at <= log.end:
@@ -76,11 +82,30 @@ def _wanted(args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor) -> dic
     return {p: Position(at, topics[p.topic].topic_id) for p, at in found.items()}
 
 
+def _moved(
+    args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor, offsets: Mapping[Partition, Offsets]
+) -> dict[Partition, int]:
+    where = getattr(args, "to", None)
+    if where is None:
+        refuse_outside(mirror, offsets)
+        return surveyor.starting_at(mirror.start, offsets)
+    if where.isascii() and where.isdecimal():
+        return dict.fromkeys(offsets, int(where))
+    return surveyor.starting_at(started(where), offsets)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user that nobody gave a name
+        return f"uid {os.getuid()}"
+
+
 def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -> None:
     """Under an epoch of our own, so that whoever ran before is fenced and what it left open is aborted."""
     mirror, admin, connection = surveyor.mirror, surveyor.destination, surveyor.to_destination
     prepared(admin, mirror.ledger_topic, surveyor.ledger_replication())
-    by = f"{getpass.getuser()}@{platform.node()}"
+    by = f"{_user()}@{platform.node()}"
     epoch = take_over(
         connection, admin, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
     )

@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,10 +15,12 @@ from types import FrameType
 from barnabas import jvm
 from barnabas.board import MirrorBoard
 from barnabas.commands.choose import chosen
+from barnabas.commands.failed import told
 from barnabas.commands.view import summary, watch
 from barnabas.config.load import Configuration
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError, Refused
 from barnabas.metrics import Collector, report, serve
 from barnabas.replicate import Replicator
 from barnabas.session import session
@@ -37,10 +38,19 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
         boards = copy(configuration, chosen(args, configuration), until_caught_up=args.until_caught_up, stop=stop)
     for board in boards:
         print(summary(board, time.monotonic() - started), flush=True)
-    refused = [board for board in boards if board.state == "refused"]
-    for board in refused:
-        print(f"barnabas: {board.error}", file=sys.stderr)
-    return 1 if refused else 0
+    return told([error for board in boards if (error := failure(board)) is not None])
+
+
+def failure(board: MirrorBoard) -> BarnabasError | None:
+    """Why a mirror did not end as it should; None for one that is done, or was stopped."""
+    if board.state in ("done", "stopped"):
+        return None
+    if board.state == "refused" and board.error is not None:
+        return board.error
+    return Refused(
+        f'mirror "{board.name}" was still {board.state} {STOP_SECONDS:.0f} s after it was told to stop: '
+        f"it was left; what it had not committed, the next run copies"
+    )
 
 
 def copy(

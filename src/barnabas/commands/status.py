@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.commands.choose import chosen
+from barnabas.commands.failed import told
 from barnabas.commands.tables import printed
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
@@ -44,6 +45,7 @@ class MirrorStatus:
     ledger: LedgerState | None
     partitions: tuple[PartitionStatus, ...]
     registries: dict[str, dict[str, BreakerState]]  # cluster → operation → its breaker, as seen from here
+    error: BarnabasError | None = None  # why nothing is known
 
     @property
     def lag(self) -> int:
@@ -57,10 +59,18 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     else:
         for status in found:
             _print(status)
-    return 0
+    return told(status.error for status in found if status.error)
 
 
 def _status(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
+    """A mirror whose clusters do not answer says so, and hides no other."""
+    try:
+        return _asked(configuration, mirror)
+    except BarnabasError as error:
+        return MirrorStatus(mirror, None, (), {}, error)
+
+
+def _asked(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
     surveyor = Surveyor(configuration, mirror)
     ledger = surveyor.ledger()
     positions = ledger.positions() if ledger else {}
@@ -85,9 +95,12 @@ def _registries(surveyor: Surveyor) -> dict[str, dict[str, BreakerState]]:
 
 def _as_json(status: MirrorStatus) -> dict[str, Any]:
     ledger = status.ledger
+    if status.error:
+        return {"name": status.mirror.name, "ledger": status.mirror.ledger_topic, "error": str(status.error)}
     return {
         "name": status.mirror.name,
         "ledger": status.mirror.ledger_topic,
+        "error": None,
         "epoch": ledger.epoch if ledger else None,
         "run": ledger.epoch_run if ledger else None,
         "running": ledger.running() if ledger else False,
@@ -123,6 +136,9 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
 
 
 def _print(status: MirrorStatus) -> None:
+    if status.error:
+        print(f'mirror "{status.mirror.name}": unknown: {status.error}')
+        return
     run = "never run"
     if status.ledger:
         running = "running" if status.ledger.running() else "not running"

@@ -5,24 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from barnabas.config.address import HOST_NAME, is_ip
 from barnabas.config.guarantees import refuse_guarded
 from barnabas.config.secret import Secret, Text
 
 Scalar = str | int | float | bool
 
 
-def _readable(path: Path) -> Path:
-    path = path.expanduser()
-    if not path.is_file():
-        raise PydanticCustomError("file", "there is no file {path}", {"path": str(path)})
-    return path
-
-
-ReadableFile = Annotated[Path, AfterValidator(_readable)]
+ReadableFile = Annotated[Path, AfterValidator(Path.expanduser)]  # looked for when it is needed, see needs.py
 
 
 class Strict(BaseModel):
@@ -77,7 +72,7 @@ class Registry(Strict):
     @field_validator("url")
     @classmethod
     def _http(cls, url: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url):
+        if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url) or not _has_host(url):
             raise PydanticCustomError(
                 "url", "must be http://HOST[:PORT][/PATH] or https://…, with user and password apart from it"
             )
@@ -90,6 +85,14 @@ class Registry(Strict):
         if self.token is not None and self.username is not None:
             raise PydanticCustomError("registry", "give `token` or `username` and `password`, not both")
         return self
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, half a bracket
+        return False
 
 
 class Cluster(Strict):
@@ -118,8 +121,10 @@ class Cluster(Strict):
             host, colon, port = address.rpartition(":")
             if "@" in address:
                 raise PydanticCustomError("address", "credentials do not belong into an address: use `sasl`")
-            if not colon or not re.fullmatch(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", host):
-                raise PydanticCustomError("address", "{a} is not HOST:PORT", {"a": repr(address)})
+            bare = host[1:-1] if host.startswith("[") and host.endswith("]") else None
+            if not colon or not (HOST_NAME.fullmatch(host) if bare is None else is_ip(bare)):
+                dot = ": write the name without the dot at its end" if host.endswith(".") else ""
+                raise PydanticCustomError("address", "{a} is not HOST:PORT{dot}", {"a": repr(address), "dot": dot})
             if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
                 raise PydanticCustomError("address", "the port of {a} is not a number in 1…65535", {"a": repr(address)})
         return ",".join(addresses)

@@ -11,6 +11,7 @@ import yaml
 from barnabas.errors import ConfigError
 
 MERGE = "tag:yaml.org,2002:merge"
+WHOLE = ("from", "to", "start", "replication", "partitions")  # one choice each: half of another means nothing
 
 
 class Section(dict[str, Any]):
@@ -90,8 +91,10 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
         return items
     try:
         return loader.construct_object(node)
-    except ValueError as error:
-        raise ConfigError(f"{name}:{node.start_mark.line + 1}: {error}") from None
+    except (ValueError, KeyError, AttributeError, TypeError):  # without its text: it may be a password
+        tag = node.tag.rpartition(":")[2]
+        what = f"not YAML: not what {tag} means: quote what is text"
+        raise ConfigError(f"{name}:{node.start_mark.line + 1}: {what}") from None
 
 
 def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Section:
@@ -127,13 +130,13 @@ def _inherited(value: Any, where: str) -> Section:
 
 
 def merged(defaults: Section, own: Section) -> Section:
-    """`own` laid over `defaults`, maps within maps likewise; every key keeps the line it came from."""
+    """`own` laid over `defaults`, maps within maps likewise but for WHOLE; every key keeps the line it came from."""
     result = Section(own.line)
     for key, value in defaults.items():
         result.put(key, value, defaults.lines[key])
     for key, value in own.items():
         inherited = result.get(key)
-        if isinstance(value, Section) and isinstance(inherited, Section):
+        if isinstance(value, Section) and isinstance(inherited, Section) and key not in WHOLE:
             value = merged(inherited, value)
         result.put(key, value, own.lines[key])
     return result

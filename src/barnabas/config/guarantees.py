@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 Value = TypeVar("Value")
 
+_FUNCTION = "it is a function, and a file holds none"
 _ELSEWHERE = "has its own place in the configuration: `{place}`"
 
 GUARDED: dict[str, str] = {
@@ -39,6 +40,11 @@ GUARDED: dict[str, str] = {
     "key.serializer": "records are copied byte for byte, without encoding",
     "value.serializer": "records are copied byte for byte, without encoding",
     "interceptor.classes": "records are copied byte for byte",
+    "delivery.report.only.error": "every record's delivery must be told",
+    "on_delivery": _FUNCTION,
+    "on_commit": _FUNCTION,
+    "logger": _FUNCTION,
+    "default.topic.config": "its settings stand beside the others here",
     "minpartitions": "one source partition must stay in one task, or its order is lost",
     "maxrecordsperpartition": "one source partition must stay in one task, or its order is lost",
     "failondataloss": "a loss is never silent; use `on_loss`",
@@ -56,8 +62,6 @@ GUARDED_PREFIXES: dict[str, str] = {
     "sasl.": _ELSEWHERE.format(place="clusters.NAME.sasl"),
     "ssl.": _ELSEWHERE.format(place="clusters.NAME.tls"),
 }
-
-
 GUARDED_SPARK: dict[str, str] = {
     "spark.task.maxFailures": "a task is tried once; a retry is a new epoch",
     "spark.stage.maxConsecutiveAttempts": "a stage is tried once; a retry is a new epoch",
@@ -74,7 +78,8 @@ def refuse_guarded(settings: dict[str, Value]) -> dict[str, Value]:
     for name in settings:
         plain = name.lower().removeprefix("kafka.")
         reason = GUARDED.get(plain) or next(
-            (why for prefix, why in GUARDED_PREFIXES.items() if plain.startswith(prefix)), None
+            (why for prefix, why in GUARDED_PREFIXES.items() if plain.startswith(prefix)),
+            _FUNCTION if plain.endswith("_cb") else None,
         )
         if reason:
             raise PydanticCustomError("guarded", "`{key}` may not be set: {why}", {"key": name, "why": reason})

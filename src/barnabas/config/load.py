@@ -14,6 +14,7 @@ from barnabas.config.document import Items, Section, line_of, merged, read, writ
 from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
+from barnabas.config.needs import Need, named
 from barnabas.config.spokes import Spokes, written_out
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
@@ -54,9 +55,22 @@ class Configuration(Strict):
     spark: SparkRules = SparkRules()
     metrics: MetricRules = MetricRules()
     tunnels: dict[str, Tunnel] = Field(default_factory=dict)
+    needs: tuple[Need, ...] = Field(default=(), exclude=True)
+    chosen: frozenset[str] = Field(default=frozenset(), exclude=True)  # mirrors that --mirror names
 
     def enabled(self) -> tuple[Mirror, ...]:
         return tuple(mirror for mirror in self.mirrors if mirror.enabled)
+
+    def together(self) -> tuple[Mirror, ...]:
+        """Those that may run at the same time: all that are enabled, and those that were asked for by name."""
+        return tuple(mirror for mirror in self.mirrors if mirror.enabled or mirror.name in self.chosen)
+
+    def refuse_missing(self, clusters: Iterable[str]) -> None:
+        """ConfigError for the first secret or file of these clusters that is not on this machine."""
+        wanted = set(clusters)
+        for need in self.needs:
+            if need.cluster in wanted:
+                need.refuse_missing()
 
 
 def load(path: Path) -> Configuration:
@@ -93,11 +107,42 @@ class _Document:
             key: self.validated(Tunnel, self.section(value, ("tunnels", key)), ("tunnels", key))
             for key, value in self.optional("tunnels").items()
         }
-        for key, cluster in clusters.items():
-            if cluster.tunnel is not None and cluster.tunnel not in tunnels:
+        self.refuse_wrong_tunnels(clusters, tunnels)
+        return Configuration(
+            clusters=clusters,
+            mirrors=mirrors,
+            spark=spark,
+            metrics=metrics,
+            tunnels=tunnels,
+            needs=tuple(need for name, cluster in clusters.items() for need in self.needs(name, cluster)),
+        )
+
+    def needs(self, name: str, cluster: Cluster) -> Iterable[Need]:
+        for path, what in named(cluster):
+            yield Need(cluster=name, place=self.place(("clusters", name, *path)), **what)
+
+    def refuse_wrong_tunnels(self, clusters: dict[str, Cluster], tunnels: dict[str, Tunnel]) -> None:
+        """A cluster and its tunnel name each other, and each tunnel has loopback addresses of its own."""
+        loopbacks: dict[str, str] = {}
+        for name, tunnel in tunnels.items():
+            if tunnel.cluster not in clusters:
+                what = f'there is no cluster "{tunnel.cluster}"{_suggested(tunnel.cluster, clusters)}'
+                raise self.complaint(("tunnels", name, "cluster"), what)
+            twin = loopbacks.setdefault(str(tunnel.connect.loopback), name)
+            if twin != name:
+                what = f'{tunnel.connect.loopback} is that of tunnel "{twin}" too; give each its own, 127.0.2.1 say'
+                raise self.complaint(("tunnels", name, "connect", "loopback"), what)
+        for name, cluster in clusters.items():
+            if cluster.tunnel is None:
+                continue
+            if cluster.tunnel not in tunnels:
                 what = f'there is no tunnel "{cluster.tunnel}"{_suggested(cluster.tunnel, tunnels)}'
-                raise self.complaint(("clusters", key, "tunnel"), what)
-        return Configuration(clusters=clusters, mirrors=mirrors, spark=spark, metrics=metrics, tunnels=tunnels)
+                raise self.complaint(("clusters", name, "tunnel"), what)
+            if tunnels[cluster.tunnel].cluster != name:
+                what = (
+                    f'tunnel "{cluster.tunnel}" leads to cluster "{tunnels[cluster.tunnel].cluster}", not to this one'
+                )
+                raise self.complaint(("clusters", name, "tunnel"), what)
 
     def mirrors(self, clusters: dict[str, Cluster]) -> Iterable[Mirror]:
         names: set[str] = set()
@@ -194,9 +239,12 @@ class _Document:
             raise self.complaint((*path, *loc), what, line_of(section, loc)) from None
 
     def complaint(self, path: Keys, what: str, line: int | None = None) -> ConfigError:
+        return ConfigError(f"{self.place(path, line)}: {what}")
+
+    def place(self, path: Keys, line: int | None = None) -> str:
         line = line_of(self.root, path) if line is None else line
         dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-        return ConfigError(f"{self.name}:{line}: {dotted}: {what}")
+        return f"{self.name}:{line}: {dotted}"
 
 
 def _said(kind: str, message: str) -> str:

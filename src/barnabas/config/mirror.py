@@ -114,6 +114,16 @@ class Mirror(Strict):
             raise PydanticCustomError("mux", "mux and demux keep partitions and name topics by a template")
         if self.kind == "mux" and (self.schemas is not None or self.to != "{topic}"):
             raise PydanticCustomError("mux", "a mux carries bytes: `schemas` and `to` belong to the demux")
+        if self.merge and self.topics.keep_in_step:
+            raise PydanticCustomError(
+                "merge",
+                "`merge` and `topics.keep_in_step` do not go together: each source would set its own settings in turn; "
+                "write them under `topics.settings`",
+            )
+        if self.kind == "demux" and "{topic}" not in str(self.to) and not self.merge:
+            raise PydanticCustomError(
+                "mux", "`to` without {topic} makes one topic of many: say `merge: true` if wanted"
+            )
         return self
 
     @property

@@ -12,6 +12,11 @@ from barnabas.config.cluster import Strict
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 LONGEST_TOPIC = 249
+BAD_REGEX = (re.error, OverflowError, RecursionError)  # not one, a count beyond all bounds, brackets too deep
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= LONGEST_TOPIC else f"{text[:LONGEST_TOPIC]}…")
 
 
 class Selection(Strict):
@@ -32,9 +37,9 @@ class Selection(Strict):
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except BAD_REGEX as error:
                 raise PydanticCustomError(
-                    "regex", "{p} is not a regular expression: {e}", {"p": repr(pattern), "e": str(error)}
+                    "regex", "{p} is not a regular expression: {e}", {"p": _short(pattern), "e": str(error)}
                 ) from None
         return patterns
 
@@ -63,7 +68,7 @@ class Replacement(Strict):
         try:
             re.compile(self.replace)
             re.sub(self.replace, self.by, "")
-        except (re.error, IndexError) as error:
+        except (*BAD_REGEX, IndexError) as error:
             raise PydanticCustomError(
                 "regex", "not a regular expression and its replacement: {e}", {"e": str(error)}
             ) from None

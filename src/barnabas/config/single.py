@@ -15,6 +15,16 @@ VARIABLES = {
     "destination": "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS",
     "to": "KAFKA_CLUSTERS_DESTINATION_TOPIC",
 }
+OPTIONS = {"from": "source", "to": "destination", "topics": "topics"}  # of `run`, and where they are kept
+
+
+def refuse_half(args: argparse.Namespace) -> None:
+    """ConfigError for options of a run without a file that would be passed over."""
+    given = [f"--{word}" for word, key in OPTIONS.items() if getattr(args, key, None)]
+    if given and args.config:
+        raise ConfigError(f"{given[0]} stands instead of a file: leave it out, or -c {args.config}")
+    if given and "--from" not in given:
+        raise ConfigError(f"{given[0]} needs --from HOST:PORT with it, or -c FILE instead")
 
 
 def from_arguments(args: argparse.Namespace) -> tuple[Section, str]:

@@ -54,7 +54,7 @@ def written_out(spokes: Spokes, section: Section) -> Section:
 
 def _mirrors(spokes: Spokes, section: Section, member: Member, own: Section) -> list[Section]:
     name = member.identifier or member.cluster
-    topic = f"{MUX_TOPICS}{name}"
+    topic = spokes.mux.get("intermediate") or f"{MUX_TOPICS}{name}"
     through = spokes.hub if spokes.intermediate == "hub" else member.cluster
     chosen = own["from"] if "from" in own else section.get("from")
     mux = {"kind": "mux", "source": member.cluster, "destination": through, "identifier": name, "from": chosen}

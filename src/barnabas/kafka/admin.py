@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.errors import ConfigError, Unavailable
+from barnabas.errors import ConfigError, Refused, Unavailable
 from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Offsets, Partition, TopicDescription
 
@@ -52,9 +52,9 @@ class Admin:
             self._answer(self._client.describe_cluster(request_timeout=ANSWER_SECONDS), "describe cluster").nodes
         )
 
-    def topic_names(self) -> list[str]:
+    def topic_names(self, seconds: float | None = None) -> list[str]:
         try:
-            return sorted(self._client.list_topics(timeout=ANSWER_SECONDS).topics)
+            return sorted(self._client.list_topics(timeout=seconds or ANSWER_SECONDS).topics)
         except KafkaException as error:
             raise explained(error, f"{self.where}: list topics") from None
 
@@ -130,8 +130,14 @@ class Admin:
         self._answer(futures[name], f"create topic {name}", fine=(KafkaError.TOPIC_ALREADY_EXISTS,))
 
     def grow(self, name: str, partitions: int) -> None:
+        """Adds partitions; a topic that somebody else made large enough meanwhile is left as it is."""
         futures = self._client.create_partitions([NewPartitions(name, partitions)], operation_timeout=ANSWER_SECONDS)
-        self._answer(futures[name], f"grow topic {name} to {partitions} partitions")
+        try:
+            self._answer(futures[name], f"grow topic {name} to {partitions} partitions")
+        except Refused:
+            there = self.topics([name]).get(name)
+            if there is None or there.partitions < partitions:
+                raise
 
     def change(self, name: str, settings: Mapping[str, str | None]) -> None:
         """Sets what has a value and takes back what is None."""
