@@ -92,7 +92,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
 
 
 def _silence(spark: SparkSession) -> None:
-    """PySpark's accumulator server prints a traceback when the JVM goes in the middle of a word; we know when it goes."""
+    """PySpark's accumulator server prints a traceback when the JVM goes in the middle of a word."""
     server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
