@@ -39,7 +39,7 @@ class TunnelClient:
         self.link = Link(name, tunnel.serve.address, tls_context(identity), tunnel.limits, self._scratch)
         self._sessions = Sessions(name, self.meter)
         self._complaint = ""
-        self._hosts = HostsBlock(name, tunnel.connect.hosts_file)
+        self._hosts = HostsBlock(name, tunnel.connect.hosts_file, tunnel.connect.loopback)
         self._listeners: dict[Target, tuple[socket.socket, asyncio.Task[None]]] = {}
 
     async def run(self, ready: Callable[[], object] | None = None) -> None:
