@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config.tunnel import Address
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.tunnel.refusals import Reason
 from tests.integration.test_tunnel_relay import Target, echo
@@ -73,6 +75,45 @@ def test_listeners_follow_the_list(lab_directory: Path, targets: list[Target]) -
         ends.targets = [targets[0].address]
         with pytest.raises(ConnectionRefusedError):
             ends.dial()
+
+
+def test_an_address_that_is_taken_keeps_the_others_from_nothing_and_is_tried_again(
+    lab_directory: Path, targets: list[Target], tmp_path: Path
+) -> None:
+    port = Address.parse(targets[0].address).port
+    hosts = tmp_path / "hosts"
+    hosts.write_text("")
+    cluster = {"bootstrap": f"localhost:{port}"}  # 127.0.4.1, and whoever listens there first
+    own = {"loopback": "127.0.4.1", "hosts_file": str(hosts)}
+    second = targets[1].address.replace("127.0.0.1", "host.invalid")
+    ends = Ends(lab_directory, "tunnel-taken", [second, targets[1].address], cluster=cluster, connect=own)
+    taken = socket.create_server(("127.0.4.1", port))
+    with running(ends, "--write-hosts"):
+        assert ends.metric("connect", "targets_without_listener") == 1
+        assert f"cannot listen on 127.0.4.1:{port}: Address already in use" in ends.log("connect")
+        own["loopback"] = "127.0.4.3"  # bootstrap, host.invalid, 127.0.0.1
+        assert passes(ends, 1)
+        assert "127.0.4.2\thost.invalid" in hosts.read_text()
+        taken.close()
+        wait_until(lambda: ends.metric("connect", "targets_without_listener") == 0, 10, "the address to be tried again")
+        ends.targets, own["loopback"] = [f"localhost:{port}"], "127.0.4.1"
+        assert passes(ends)
+        assert ends.log("connect").count("cannot listen") == 1
+
+
+def test_a_hosts_file_that_cannot_be_written_ends_connect_with_the_reason(
+    lab_directory: Path, targets: list[Target], tmp_path: Path
+) -> None:
+    own = {**LOOPBACK, "write_hosts": True, "hosts_file": str(tmp_path / "missing")}
+    ends = Ends(lab_directory, "tunnel-unwritable", [targets[0].address], connect=own)
+    try:
+        ends.start("serve")
+        ends.start("connect")
+        assert ends.processes["connect"].wait(30) != 0
+        assert "leave out --write-hosts and use `barnabas tunnel hosts`" in ends.log("connect")
+    finally:
+        ends.stop("connect")
+        ends.stop("serve")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -170,8 +170,9 @@ def listen(address: Address) -> socket.socket:
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise Unavailable(
-            f"tunnel: cannot listen on {address}: {error.strerror}; is another barnabas tunnel running here?"
-        ) from None
+        means = "is another program, or another barnabas tunnel, running here?"
+        if isinstance(error, PermissionError):
+            means = "a port this low is for root, or for a user with CAP_NET_BIND_SERVICE"
+        raise Unavailable(f"tunnel: cannot listen on {address}: {error.strerror}; {means}") from None
     listening.setblocking(False)
     return listening
