@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.config.tunnel import Address
 from barnabas.lab.cluster import KafkaCluster
+from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.tunnel.refusals import Reason
 from tests.integration.test_tunnel_relay import Target, echo
 from tests.kafka_io import wait_until
@@ -148,3 +149,26 @@ def test_hosts_asks_serve_for_brokers_that_are_discovered(lab_directory: Path, s
         command = [sys.executable, "-m", "tests.tunnel_ends", "hosts", "-c", str(ends.file), "--format", "compose"]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert printed == 'extra_hosts:\n  - "broker.invalid:127.0.3.1"\n'
+
+
+def test_serve_finds_a_rotated_password_without_a_restart(lab_directory: Path, tmp_path: Path) -> None:
+    security = Security(Protocol.SASL_PLAINTEXT, Mechanism.SCRAM_SHA_512)
+    with KafkaCluster(lab_directory, "tunnel-scram", security=security) as brokers:
+        settings, password = brokers.client_settings(), tmp_path / "password"
+        password.write_text("yesterday's")
+        sasl = {"mechanism": "SCRAM-SHA-512", "username": settings["sasl.username"], "password": f"file:{password}"}
+        cluster = {"bootstrap": brokers.bootstrap, "sasl": sasl}
+        ends = Ends(lab_directory, "tunnel-rotated", [], cluster=cluster, connect=LOOPBACK)
+        ends.start("serve")
+        try:
+            wait_until(lambda: "does not tell its brokers" in ends.log("serve"), 30, "the old password to be refused")
+            assert ends.metric("serve", "list_current") == 0
+            password.write_text(settings["sasl.password"])
+            wait_until(lambda: ends.metric("serve", "list_current") == 1, 30, "the new password to be used")
+            password.unlink()
+            wait_until(lambda: "secret file" in ends.log("serve"), 30, "the missing file to be told")
+            password.write_text(settings["sasl.password"])
+            wait_until(lambda: ends.metric("serve", "list_current") == 1, 30, "the file to be read again")
+            assert settings["sasl.password"] not in ends.log("serve")
+        finally:
+            ends.stop("serve")
