@@ -14,9 +14,9 @@ from barnabas.config.tunnel import Address
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.tunnel.refusals import Reason
-from tests.integration.test_tunnel_relay import Target, echo
 from tests.kafka_io import wait_until
 from tests.tunnel_ends import Ends, running
+from tests.tunnel_targets import Target, echo
 
 LOOPBACK = {"loopback": "127.0.3.1"}
 
