@@ -1,7 +1,7 @@
 """Two networks with one link between them, and what tests run inside them.
 
 As a module it lets tests move in and out of the networks; as a program (`python -m tests.tunnel_network`) it is what
-runs inside one: the source's cluster, a reader that compares, the steps of diagnose.
+runs inside one: the source's cluster, a reader that compares, the steps of diagnose, attempts that must fail.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from barnabas.lab.registry import Registry
 from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.tunnel.diagnose import diagnose
 from tests.kafka_io import Record, create_topic, produce, read_all
+from tests.tunnel_attempts import Door, attempt_often
 
 SOURCE_ADDRESS, DESTINATION_ADDRESS = "10.77.0.1", "10.77.0.2"  # exist inside the two namespaces only
 BROKERS = ["b0.orange.test", "b1.orange.test", "b2.orange.test"]
@@ -189,6 +190,8 @@ def answer(given: dict[str, Any]) -> Any:
         case "diagnose":
             tunnel = Tunnel.model_validate(given["tunnel"])
             return [asdict(step) for step in diagnose("eu", tunnel, given["settings"])]
+        case "attempt":
+            return attempt_often(Door(**given["door"]), given["count"])
         case "get":
             return httpx.get(given["url"], trust_env=False, timeout=30).json()
         case other:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config.tunnel import Address
 from barnabas.lab.cluster import KafkaCluster
+from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.tunnel.refusals import Reason
-from tests.integration.test_tunnel_relay import Target, echo
 from tests.kafka_io import wait_until
 from tests.tunnel_ends import Ends, running
+from tests.tunnel_targets import Target, echo
 
 LOOPBACK = {"loopback": "127.0.3.1"}
 
@@ -75,6 +78,45 @@ def test_listeners_follow_the_list(lab_directory: Path, targets: list[Target]) -
             ends.dial()
 
 
+def test_an_address_that_is_taken_keeps_the_others_from_nothing_and_is_tried_again(
+    lab_directory: Path, targets: list[Target], tmp_path: Path
+) -> None:
+    port = Address.parse(targets[0].address).port
+    hosts = tmp_path / "hosts"
+    hosts.write_text("")
+    cluster = {"bootstrap": f"localhost:{port}"}  # 127.0.4.1, and whoever listens there first
+    own = {"loopback": "127.0.4.1", "hosts_file": str(hosts)}
+    second = targets[1].address.replace("127.0.0.1", "host.invalid")
+    ends = Ends(lab_directory, "tunnel-taken", [second, targets[1].address], cluster=cluster, connect=own)
+    taken = socket.create_server(("127.0.4.1", port))
+    with running(ends, "--write-hosts"):
+        assert ends.metric("connect", "targets_without_listener") == 1
+        assert f"cannot listen on 127.0.4.1:{port}: Address already in use" in ends.log("connect")
+        own["loopback"] = "127.0.4.3"  # bootstrap, host.invalid, 127.0.0.1
+        assert passes(ends, 1)
+        assert "127.0.4.2\thost.invalid" in hosts.read_text()
+        taken.close()
+        wait_until(lambda: ends.metric("connect", "targets_without_listener") == 0, 10, "the address to be tried again")
+        ends.targets, own["loopback"] = [f"localhost:{port}"], "127.0.4.1"
+        assert passes(ends)
+        assert ends.log("connect").count("cannot listen") == 1
+
+
+def test_a_hosts_file_that_cannot_be_written_ends_connect_with_the_reason(
+    lab_directory: Path, targets: list[Target], tmp_path: Path
+) -> None:
+    own = {**LOOPBACK, "write_hosts": True, "hosts_file": str(tmp_path / "missing")}
+    ends = Ends(lab_directory, "tunnel-unwritable", [targets[0].address], connect=own)
+    try:
+        ends.start("serve")
+        ends.start("connect")
+        assert ends.processes["connect"].wait(30) != 0
+        assert "leave out --write-hosts and use `barnabas tunnel hosts`" in ends.log("connect")
+    finally:
+        ends.stop("connect")
+        ends.stop("serve")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_connect_cleanly_and_its_block_is_gone(
     lab_directory: Path, targets: list[Target], tmp_path: Path, number: signal.Signals
@@ -107,3 +149,26 @@ def test_hosts_asks_serve_for_brokers_that_are_discovered(lab_directory: Path, s
         command = [sys.executable, "-m", "tests.tunnel_ends", "hosts", "-c", str(ends.file), "--format", "compose"]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert printed == 'extra_hosts:\n  - "broker.invalid:127.0.3.1"\n'
+
+
+def test_serve_finds_a_rotated_password_without_a_restart(lab_directory: Path, tmp_path: Path) -> None:
+    security = Security(Protocol.SASL_PLAINTEXT, Mechanism.SCRAM_SHA_512)
+    with KafkaCluster(lab_directory, "tunnel-scram", security=security) as brokers:
+        settings, password = brokers.client_settings(), tmp_path / "password"
+        password.write_text("yesterday's")
+        sasl = {"mechanism": "SCRAM-SHA-512", "username": settings["sasl.username"], "password": f"file:{password}"}
+        cluster = {"bootstrap": brokers.bootstrap, "sasl": sasl}
+        ends = Ends(lab_directory, "tunnel-rotated", [], cluster=cluster, connect=LOOPBACK)
+        ends.start("serve")
+        try:
+            wait_until(lambda: "does not tell its brokers" in ends.log("serve"), 30, "the old password to be refused")
+            assert ends.metric("serve", "list_current") == 0
+            password.write_text(settings["sasl.password"])
+            wait_until(lambda: ends.metric("serve", "list_current") == 1, 30, "the new password to be used")
+            password.unlink()
+            wait_until(lambda: "secret file" in ends.log("serve"), 30, "the missing file to be told")
+            password.write_text(settings["sasl.password"])
+            wait_until(lambda: ends.metric("serve", "list_current") == 1, 30, "the file to be read again")
+            assert settings["sasl.password"] not in ends.log("serve")
+        finally:
+            ends.stop("serve")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ import pytest
 from barnabas.lab.ports import free_ports
 from barnabas.lab.process import Process
 from barnabas.tunnel import keys
+from tests.kafka_io import wait_until
+from tests.tunnel_attempts import door_of
 from tests.tunnel_ends import Ends, running
 from tests.tunnel_network import SECONDS, SOURCE_ADDRESS, Inside, Networks, networks, wait_for
 
 RECORDS = 1_000_000
 CUT_SECONDS = 20
+ATTEMPTS = 1000
 START_SECONDS = 120
 
 
@@ -153,8 +156,10 @@ def test_diagnose_names_the_step_that_fails(world: World, tmp_path: Path) -> Non
         assert world.settings["sasl.password"] not in str(steps)
 
 
-@pytest.mark.slow  # two minutes; the million records of the plain consumer above go the same way
-def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds(world: World) -> None:
+@pytest.mark.slow  # three minutes; the million records of the plain consumer above go the same way
+def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds_and_a_thousand_bad_attempts(
+    world: World,
+) -> None:
     carried, network = world.networks.bytes_carried(), world.networks
     mirror = Process(world.ends.lab, "tunnel-mirror")
     command = [sys.executable, "-m", "barnabas.cli", "run", "-c", str(_mirror(world)), "--until-caught-up"]
@@ -168,6 +173,9 @@ def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds(wo
             time.sleep(0.5)
         assert network.bytes_carried() < at_cut + RECORDS * 10
         network.mend()
+        mirror.wait_until(lambda: network.bytes_carried() > at_cut + RECORDS * 10, START_SECONDS)
+        _attempt(world)
+        assert mirror.pid is not None, "the mirror ended before the attempts did; make its batches smaller"
         assert mirror.wait(SECONDS) == 0, mirror.log_tail()
     finally:
         mirror.kill()
@@ -175,6 +183,15 @@ def test_a_mirror_of_a_million_records_survives_a_link_cut_for_twenty_seconds(wo
     assert copied == world.original
     assert network.packets(network.source)["other"] == 0
     assert world.settings["sasl.password"] not in mirror.log.read_text()
+
+
+def _attempt(world: World) -> None:
+    """Try to get in from the destination network; every attempt is refused and counted."""
+    before = world.ends.metric("serve", "refused_total")
+    assert world.destination.ask(do="attempt", door=asdict(door_of(world.ends)), count=ATTEMPTS) == ATTEMPTS
+    after = before + ATTEMPTS
+    wait_until(lambda: world.ends.metric("serve", "refused_total") >= after, 30, "the refusals to be counted")
+    assert world.ends.metric("serve", "refused_total") == after
 
 
 def _mirror(world: World) -> Path:
@@ -186,6 +203,7 @@ def _mirror(world: World) -> Path:
             "name": "orders",
             "from": "orders",
             "to": "{topic}.copy",
+            "batch": {"records": 10_000},  # many small ones: there is still something to copy when the attempts end
             "topics": {"create": True, "replication": {"from": "source", "max": 1}},
         }
     ]

@@ -2,31 +2,22 @@
 
 import hashlib
 import os
-import socket
-import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from barnabas.tunnel import keys
-from barnabas.tunnel.frames import HEADER, decode, encode
 from barnabas.tunnel.keys import Role
 from barnabas.tunnel.refusals import Reason
-from tests.integration.test_tunnel_relay import Target, echo, everything
 from tests.kafka_io import wait_until
+from tests.tunnel_attempts import ATTEMPTS, LIST, Attempt, as_client, ask, attempt_often, door_of, say_nothing
 from tests.tunnel_ends import Ends, running
+from tests.tunnel_targets import Target
 
-Attempt = Callable[[Ends], None]
-
-
-@pytest.fixture(scope="module")
-def target() -> Iterator[Target]:
-    target = Target(echo)
-    yield target
-    target.listening.close()
+pytest_plugins = ["tests.tunnel_targeted"]
 
 
 @pytest.fixture(scope="module")
@@ -35,114 +26,12 @@ def tunnel(lab_directory: Path, target: Target) -> Iterator[Ends]:
         yield ends
 
 
-def as_client(key: Path, role: Role = Role.CONNECT) -> ssl.SSLContext:
-    """A client that checks nothing and shows the certificate of one role in a key file."""
-    identity = keys.load(key, role)
-    context = without_certificate()
-    with keys._as_file(identity.certificate + identity.private_key) as file:
-        context.load_cert_chain(file)
-    return context
-
-
-def without_certificate() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def ask(ends: Ends, context: ssl.SSLContext, message: bytes) -> bytes:
-    """What serve answers; empty if it hangs up. In TLS 1.3 a client hears of its refusal only when it reads."""
-    try:
-        with (
-            socket.create_connection(ends.port, timeout=30) as plain,
-            context.wrap_socket(plain, server_hostname="serve") as secure,
-        ):
-            secure.sendall(message)
-            head = secure.recv(HEADER.size)
-            return secure.recv(HEADER.unpack(head)[0]) if head else b""
-    except (ssl.SSLError, ConnectionError):
-        return b""
-
-
-LIST = encode({"ask": "list"})
-
-
-def wrong_certificate(ends: Ends) -> None:
-    other = ends.directory / "other.key"
-    if not other.exists():
-        keys.create(other)
-    assert ask(ends, as_client(other), LIST) == b""
-
-
-def certificate_of_the_other_role(ends: Ends) -> None:
-    assert ask(ends, as_client(ends.key, Role.SERVE), LIST) == b""
-
-
-def no_certificate(ends: Ends) -> None:
-    assert ask(ends, without_certificate(), LIST) == b""
-
-
-def tls_1_2(ends: Ends) -> None:
-    context = as_client(ends.key)
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert ask(ends, context, LIST) == b""
-
-
-def garbage(ends: Ends) -> None:
-    with socket.create_connection(ends.port, timeout=30) as client:
-        try:
-            client.sendall(b"GET / HTTP/1.1\r\n\r\n" + os.urandom(2000))
-            everything(client)
-        except ConnectionError:
-            pass
-
-
-def hang_up(ends: Ends) -> None:
-    socket.create_connection(ends.port, timeout=30).close()
-
-
-def target_not_listed(ends: Ends) -> None:
-    elsewhere = f"127.0.0.1:{ends.metrics_ports[0]}"  # something does listen there
-    answer = decode(ask(ends, as_client(ends.key), encode({"ask": "open", "target": elsewhere})))
-    assert not answer["ok"]
-    assert answer["reason"] == Reason.TARGET
-
-
-def bad_request(ends: Ends) -> None:
-    answer = decode(ask(ends, as_client(ends.key), HEADER.pack(5) + b"hello"))
-    assert answer["reason"] == Reason.REQUEST
-
-
-def too_long_request(ends: Ends) -> None:
-    answer = decode(ask(ends, as_client(ends.key), HEADER.pack(1 << 30) + b"hello"))
-    assert answer["reason"] == Reason.REQUEST
-
-
-def say_nothing(ends: Ends) -> None:
-    with socket.create_connection(ends.port, timeout=30) as client:
-        assert everything(client) == b""
-
-
-ATTEMPTS: dict[Attempt, Reason] = {
-    wrong_certificate: Reason.CERTIFICATE,
-    certificate_of_the_other_role: Reason.CERTIFICATE,
-    no_certificate: Reason.NO_CERTIFICATE,
-    tls_1_2: Reason.TLS_VERSION,
-    garbage: Reason.NOT_TLS,
-    hang_up: Reason.HUNG_UP,
-    target_not_listed: Reason.TARGET,
-    bad_request: Reason.REQUEST,
-    too_long_request: Reason.REQUEST,
-}
-
-
 @pytest.mark.parametrize(
     ("attempt", "reason"), [*ATTEMPTS.items(), (say_nothing, Reason.SLOW)], ids=lambda it: getattr(it, "__name__", "")
 )
 def test_whoever_must_not_pass_is_refused_and_counted(tunnel: Ends, attempt: Attempt, reason: Reason) -> None:
     before = tunnel.metric("serve", "refused_total", reason=reason)
-    attempt(tunnel)
+    attempt(door_of(tunnel))
     wait_until(
         lambda: tunnel.metric("serve", "refused_total", reason=reason) == before + 1, 10, f"{reason} to be counted"
     )
@@ -159,7 +48,7 @@ def test_an_expired_certificate_is_refused_and_counted(lab_directory: Path, targ
     ends.start("serve")
     try:
         wait_until(lambda: ends.metric("serve", "list_current") == 1, 60, "serve to run")
-        assert ask(ends, as_client(ends.key), LIST) == b""
+        assert ask(door_of(ends), as_client(str(ends.key)), LIST) == b""
         wait_until(
             lambda: ends.metric("serve", "refused_total", reason=Reason.EXPIRED) == 1, 10, "the refusal to be counted"
         )
@@ -187,9 +76,7 @@ def test_a_thousand_attempts_leave_a_running_copy_unharmed(tunnel: Ends, target:
 
     copying = threading.Thread(target=copy)
     copying.start()
-    attempts = list(ATTEMPTS)
-    for number in range(1000):
-        attempts[number % len(attempts)](tunnel)
+    assert attempt_often(door_of(tunnel), 1000) == 1000
     stop.set()
     copying.join(60)
     wait_until(lambda: tunnel.metric("serve", "refused_total") == before + 1000, 30, "1,000 refusals to be counted")

@@ -5,9 +5,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,47 +15,11 @@ from barnabas.config.tunnel import Address
 from barnabas.tunnel.relay import HELD_AT_MOST
 from tests.kafka_io import wait_until
 from tests.tunnel_ends import Ends, running
+from tests.tunnel_targets import Target, echo, everything
+
+pytest_plugins = ["tests.tunnel_targeted"]
 
 MEBIBYTE = 1 << 20
-Behaviour = Callable[[socket.socket], None]
-
-
-class Target:
-    """A TCP server in the source network; each connection is handed to `behaviour` in a thread of its own."""
-
-    def __init__(self, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
-        self.listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.address = f"127.0.0.1:{self.listening.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self.listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
-
-    def _attend(self, connection: socket.socket) -> None:
-        with connection, suppress(ConnectionResetError):
-            self.behaviour(connection)
-
-
-def echo(connection: socket.socket) -> None:
-    while data := connection.recv(65536):
-        connection.sendall(data)
-
-
-def everything(connection: socket.socket) -> bytes:
-    return b"".join(iter(lambda: connection.recv(65536), b""))
-
-
-@pytest.fixture(scope="module")
-def target() -> Iterator[Target]:
-    target = Target(echo)
-    yield target
-    target.listening.close()
 
 
 @pytest.fixture(scope="module")

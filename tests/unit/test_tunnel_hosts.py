@@ -91,7 +91,7 @@ def test_a_block_comes_and_goes_and_the_rest_stays(tmp_path: Path, before: str) 
     file = tmp_path / "hosts"
     file.write_bytes(before.encode(errors="surrogateescape"))
     inode = file.stat().st_ino
-    block = HostsBlock("eu", file)
+    block = HostsBlock("eu", file, FIRST)
     block.write(NAMES)
     assert b"127.0.1.2\tb1.orange.test\n" in file.read_bytes()
     block.write({"b0.orange.test": FIRST})
@@ -105,9 +105,9 @@ def test_a_block_comes_and_goes_and_the_rest_stays(tmp_path: Path, before: str) 
 def test_a_block_left_by_a_crash_is_replaced_and_one_of_another_tunnel_stays(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("127.0.0.1 localhost\n")
-    HostsBlock("eu", file).write(NAMES)
-    HostsBlock("us", file).write({"b9.grape.test": FIRST})
-    after_crash = HostsBlock("eu", file)
+    HostsBlock("eu", file, FIRST).write(NAMES)
+    HostsBlock("us", file, FIRST).write({"b9.grape.test": FIRST})
+    after_crash = HostsBlock("eu", file, FIRST)
     after_crash.write({"b5.orange.test": FIRST})
     text = file.read_text()
     assert "b0.orange.test" not in text
@@ -117,6 +117,43 @@ def test_a_block_left_by_a_crash_is_replaced_and_one_of_another_tunnel_stays(tmp
     assert "b9.grape.test" in file.read_text()
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        "",
+        "10.0.0.7\tdb.example\n127.0.1.9\tkept.example\n",
+        "127.0.0.1\tlocalhost\n",
+        "127.0.1.1\thost host.example\n",
+        "\n127.0.1.1\thost\n",
+        "# barnabas tunnel us: begin, removed when the tunnel ends\n127.0.1.3\tb9\n# barnabas tunnel us: end\n",
+    ],
+)
+def test_a_block_without_its_end_takes_nothing_with_it_that_is_not_the_tunnels(tmp_path: Path, after: str) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("127.0.0.1 localhost\n")
+    HostsBlock("eu", file, FIRST).write(NAMES)
+    text = file.read_text().replace("# barnabas tunnel eu: end\n", "")
+    file.write_text(text + after)
+    block = HostsBlock("eu", file, FIRST)
+    block.write({"b5.orange.test": FIRST})
+    assert "b0.orange.test" not in file.read_text()
+    block.remove()
+    assert file.read_text() == "127.0.0.1 localhost\n" + after
+
+
+def test_two_begins_before_one_end_are_an_unfinished_block_and_a_whole_one(tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("")
+    HostsBlock("eu", file, FIRST).write(NAMES)
+    whole = file.read_text()
+    unfinished = whole.replace("# barnabas tunnel eu: end\n", "")
+    file.write_text(f"{unfinished}10.0.0.7\tdb.example\n{whole}10.0.0.8\tweb.example\n")
+    block = HostsBlock("eu", file, FIRST)
+    block.write(NAMES)
+    block.remove()
+    assert file.read_text() == "10.0.0.7\tdb.example\n10.0.0.8\tweb.example\n"
+
+
 def test_a_hosts_file_that_cannot_be_written_says_what_to_do_instead(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="leave out --write-hosts"):
-        HostsBlock("eu", tmp_path / "missing").write(NAMES)
+        HostsBlock("eu", tmp_path / "missing", FIRST).write(NAMES)

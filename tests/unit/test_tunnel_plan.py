@@ -14,6 +14,7 @@ from barnabas.config.cluster import Cluster
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import ConfigError
 from barnabas.tunnel.commands import add_parsers, run
+from barnabas.tunnel.keys import create
 from barnabas.tunnel.plan import as_text, planned
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tunnel.yaml"
@@ -104,3 +105,20 @@ def test_an_address_of_version_6_stands_in_brackets() -> None:
     assert str(Address.parse("[2001:db8::1]:7443")) == "[2001:db8::1]:7443"
     with pytest.raises(ValueError, match="in brackets"):
         Address.parse("nonsense::here:7443")
+
+
+def test_a_name_with_a_dot_at_its_end_is_refused_with_what_to_write() -> None:
+    given = configuration()
+    given.clusters["orange"] = Cluster(bootstrap="b0.example.com.:9092")
+    with pytest.raises(ConfigError, match=r"b0\.example\.com\..*no dot at the end"):
+        run(parsed("plan", "-c", "FILE"), given)
+
+
+def test_a_ca_file_that_is_no_pem_ends_serve_before_it_listens(tmp_path: Path) -> None:
+    given, ca = configuration(), tmp_path / "ca.pem"
+    ca.write_text("not a certificate")
+    create(tmp_path / "key")
+    given.clusters["orange"] = Cluster.model_validate({"bootstrap": "b0.example.com:9092", "tls": {"ca": str(ca)}})
+    given.tunnels["eu"] = given.tunnels["eu"].model_copy(update={"key": tmp_path / "key"})
+    with pytest.raises(ConfigError, match=r'"orange": the client does not take its settings: .*ssl\.ca\.location'):
+        run(parsed("serve", "-c", "FILE"), given)

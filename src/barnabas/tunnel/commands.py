@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -101,7 +102,7 @@ def _keygen(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, configuration: Configuration) -> int:
     name, tunnel = chosen(configuration, args.tunnel)
     _warn_of_expiry(name, tunnel, Role.SERVE)
-    server = TunnelServer(name, tunnel, _settings(configuration, tunnel))
+    server = TunnelServer(name, tunnel, partial(_settings, configuration, tunnel))
     return _run(server.run, server.meter, tunnel.serve.metrics)
 
 

@@ -2,7 +2,8 @@
 
 Every broker of the list that `serve` tells gets a listener, on the loopback address of its host and on its own port.
 A Kafka connection made there becomes one TLS connection to `serve`. While `serve` cannot be reached, connections are
-reset and Kafka clients try again by themselves; the list is asked for again until it comes.
+reset and Kafka clients try again by themselves; the list is asked for again until it comes. An address that cannot be
+listened on is told and tried again with the next list; the others do not wait for it.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import socket
 from collections.abc import Callable
 
 from barnabas.config.tunnel import Address, Tunnel
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, ConfigError
 from barnabas.tunnel.hosts import HostsBlock, mapped
 from barnabas.tunnel.keys import Role, load, tls_context
 from barnabas.tunnel.link import Link, keep_alive
@@ -39,16 +40,19 @@ class TunnelClient:
         self.link = Link(name, tunnel.serve.address, tls_context(identity), tunnel.limits, self._scratch)
         self._sessions = Sessions(name, self.meter)
         self._complaint = ""
-        self._hosts = HostsBlock(name, tunnel.connect.hosts_file)
+        self._hosts = HostsBlock(name, tunnel.connect.hosts_file, tunnel.connect.loopback)
         self._listeners: dict[Target, tuple[socket.socket, asyncio.Task[None]]] = {}
+        self._deaf: dict[Target, str] = {}
 
     async def run(self, ready: Callable[[], object] | None = None) -> None:
-        """Carry connections until cancelled; `ready` is called whenever the listeners have caught up with the list."""
+        """Carry connections until cancelled; `ready` is called whenever the list has come and was acted on."""
         failures = 0
         try:
             while True:
                 try:
                     self._apply(await self.link.list_targets())
+                except ConfigError:  # the hosts file: no trying again makes it writable
+                    raise
                 except BarnabasError as error:
                     wait = min(FIRST_RETRY_SECONDS * 2**failures, self.tunnel.connect.refresh_seconds)
                     failures = min(failures + 1, 10)
@@ -72,13 +76,26 @@ class TunnelClient:
             log.info('tunnel "%s": %s has left the list', self.name, target.address)
             self._close(target)
         for target in sorted(set(targets) - set(self._listeners)):
+            self._open(target)
+        self._deaf = {target: why for target, why in self._deaf.items() if target in targets}
+        self.meter.targets.set(len(targets))
+        self.meter.deaf.set(len(self._deaf))
+        if self.tunnel.connect.write_hosts:
+            self._hosts.write(mapped(self._listeners, self.tunnel.connect.loopback))
+
+    def _open(self, target: Target) -> None:
+        """Listen for one target; what stands in its way is said once, and tried again with the next list."""
+        try:
             local = Address(str(loopback_of(self.tunnel.connect.loopback, target.number)), target.address.port)
             listening = listen(local)
-            log.info('tunnel "%s": %s leads to %s', self.name, local, target.address)
-            self._listeners[target] = (listening, asyncio.create_task(self._accept(listening, target.address)))
-        self.meter.targets.set(len(targets))
-        if self.tunnel.connect.write_hosts:
-            self._hosts.write(mapped(targets, self.tunnel.connect.loopback))
+        except BarnabasError as error:
+            if self._deaf.get(target) != str(error):
+                log.warning("%s; %s cannot be reached from here, trying again", error, target.address)
+            self._deaf[target] = str(error)
+            return
+        self._deaf.pop(target, None)
+        log.info('tunnel "%s": %s leads to %s', self.name, local, target.address)
+        self._listeners[target] = (listening, asyncio.create_task(self._accept(listening, target.address)))
 
     def _missed(self, error: BarnabasError) -> None:
         self.meter.list_current.set(0)

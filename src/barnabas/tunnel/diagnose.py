@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import BarnabasError, ConfigError, Refused, Unavailable
 from barnabas.tunnel.keys import Role, load, tls_context
 from barnabas.tunnel.link import Link
 from barnabas.tunnel.relay import Scratch
-from barnabas.tunnel.targets import Target, bootstrap_of, loopback_of
+from barnabas.tunnel.targets import Target, admin_client, bootstrap_of, loopback_of
 
 SASL_SECONDS = 15.0
 
@@ -108,7 +107,7 @@ class _Way:
     def sasl(self) -> str:
         problems: list[KafkaError] = []
         own: dict[str, Any] = {**self.settings, "error_cb": problems.append, "log_level": 0}
-        admin, deadline = AdminClient(own), time.monotonic() + SASL_SECONDS
+        admin, deadline = admin_client(self.tunnel.cluster, own), time.monotonic() + SASL_SECONDS
         while time.monotonic() < deadline and not any(map(_is_final, problems)):
             with suppress(KafkaException):
                 count = len(admin.list_topics(timeout=1).topics)

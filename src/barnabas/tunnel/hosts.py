@@ -38,10 +38,10 @@ def formatted(names: Mapping[str, IPv4Address], form: Format) -> str:
 class HostsBlock:
     """A marked block in a hosts file, kept current and taken out again; nothing else in the file changes."""
 
-    def __init__(self, tunnel: str, path: Path) -> None:
+    def __init__(self, tunnel: str, path: Path, loopback: IPv4Address) -> None:
         self._begin = f"# barnabas tunnel {tunnel}: begin, removed when the tunnel ends"
         self._end = f"# barnabas tunnel {tunnel}: end"
-        self._path = path
+        self._path, self._loopback = path, loopback
         self._written: dict[str, IPv4Address] | None = None
 
     def write(self, names: Mapping[str, IPv4Address]) -> None:
@@ -79,12 +79,31 @@ class HostsBlock:
             ) from None
 
     def _without(self, text: str) -> str:
-        kept, inside = [], False
-        for line in text.splitlines(keepends=True):
-            if line.rstrip("\r\n") == self._begin:
-                inside = True
-            if not inside:
-                kept.append(line)
-            if line.rstrip("\r\n") == self._end:
-                inside = False
+        lines = text.splitlines(keepends=True)
+        kept, place = [], 0
+        while place < len(lines):
+            if lines[place].rstrip("\r\n") == self._begin:
+                place = self._past_block(lines, place + 1)
+            else:
+                kept.append(lines[place])
+                place += 1
         return "".join(kept)
+
+    def _past_block(self, lines: list[str], start: int) -> int:
+        """The first line behind the block; where its end mark is gone, only lines like ours belong to it."""
+        for place in range(start, len(lines)):
+            bare = lines[place].rstrip("\r\n")
+            if bare == self._end:
+                return place + 1
+            if bare == self._begin:
+                break
+        while start < len(lines) and self._is_ours(lines[start]):
+            start += 1
+        return start
+
+    def _is_ours(self, line: str) -> bool:
+        try:
+            address, name = line.split()
+            return IPv4Address(address) >= self._loopback and IPv4Address(address).is_loopback and name != "localhost"
+        except ValueError:
+            return False

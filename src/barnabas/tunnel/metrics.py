@@ -25,6 +25,7 @@ class Meter:
         self._bytes = counter("bytes", "Payload that entered the tunnel (in) or came out of it (out).", "direction")
         self.open = gauge("open_connections", "Connections open now, handshakes included.")
         self.targets = gauge("targets", "Brokers and registries on the list.")
+        self.deaf = gauge("targets_without_listener", "Targets on the list whose address connect cannot listen on.")
         self.expires = gauge("certificate_expires_seconds", "When this end's certificate expires, in Unix seconds.")
         self.list_current = gauge("list_current", "1 when the last question for the broker list was answered, else 0.")
         self.bytes_in = self._bytes.labels(**self._own, direction="in")

@@ -35,10 +35,14 @@ class Why(StrEnum):
 
 
 class Scratch:
-    """One buffer for all reads of a loop, a header's room before it: a read is handed on before the next begins."""
+    """One buffer for all reads of a loop: a read is handed on before the next begins.
+
+    It holds one frame, header included, which is a whole number of full TLS records: none is sent for a few bytes, and
+    what the other end reads at once ends where a frame ends.
+    """
 
     def __init__(self) -> None:
-        self.frame = memoryview(bytearray(HEADER.size + CHUNK))
+        self.frame = memoryview(bytearray(CHUNK))
         self.payload = self.frame[HEADER.size :]
 
 
@@ -54,9 +58,6 @@ class End(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=CHUNK)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.scratch.payload
 
     def pause_writing(self) -> None:
         if self.relay:
@@ -78,6 +79,9 @@ class PlainEnd(End):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.pause_reading()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.scratch.payload
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.relay:
@@ -119,11 +123,14 @@ class TunnelEnd(End):
                 await self.closed
         self.transport.abort()
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.scratch.frame
+
     def buffer_updated(self, nbytes: int) -> None:
         if self.relay:
-            self.deliver(self.scratch.payload[:nbytes])
+            self.deliver(self.scratch.frame[:nbytes])
             return
-        self._early += self.scratch.payload[:nbytes]
+        self._early += self.scratch.frame[:nbytes]
         if self._message.done():
             return
         try:

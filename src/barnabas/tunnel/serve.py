@@ -12,11 +12,11 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.config.tunnel import Address, Tunnel
-from barnabas.errors import BarnabasError, Unavailable
+from barnabas.errors import BarnabasError, ConfigError, Unavailable
 from barnabas.tunnel.frames import LONGEST_REQUEST, BadFrame, decode, encode
 from barnabas.tunnel.keys import Role, load, peer_name, tls_context
 from barnabas.tunnel.link import keep_alive
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 
 class TunnelServer:
-    """`barnabas tunnel serve`: `settings` are the cluster's client settings in librdkafka's names."""
+    """`barnabas tunnel serve`: `settings` reads the cluster's client settings, in librdkafka's names."""
 
-    def __init__(self, name: str, tunnel: Tunnel, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, tunnel: Tunnel, settings: Callable[[], Mapping[str, Any]]) -> None:
         self.name, self.tunnel, self.limits = name, tunnel, tunnel.limits
         identity = load(tunnel.key, Role.SERVE)
         self._context = tls_context(identity)
@@ -66,7 +66,7 @@ class TunnelServer:
             try:
                 await self.directory.refresh()
                 self.meter.list_current.set(1)
-            except Unavailable as error:
+            except (Unavailable, ConfigError) as error:  # a secret's file may be missing while it is replaced
                 self.meter.list_current.set(0)
                 log.warning(
                     'tunnel "%s": %s; asking again in %g s', self.name, error, self.tunnel.serve.refresh_seconds
@@ -170,8 +170,9 @@ def listen(address: Address) -> socket.socket:
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise Unavailable(
-            f"tunnel: cannot listen on {address}: {error.strerror}; is another barnabas tunnel running here?"
-        ) from None
+        means = "is another program, or another barnabas tunnel, running here?"
+        if isinstance(error, PermissionError):
+            means = "a port this low is for root, or for a user with CAP_NET_BIND_SERVICE"
+        raise Unavailable(f"tunnel: cannot listen on {address}: {error.strerror}; {means}") from None
     listening.setblocking(False)
     return listening

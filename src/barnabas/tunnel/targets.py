@@ -10,7 +10,7 @@ broker's id alone, so that `connect`, `hosts` and `plan` agree with each other, 
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
@@ -43,8 +43,22 @@ class Target:
 
 
 def bootstrap_of(settings: Mapping[str, Any]) -> tuple[Address, ...]:
-    """The addresses in a client's `bootstrap.servers`."""
-    return tuple(Address.parse(part) for part in str(settings["bootstrap.servers"]).split(","))
+    """The addresses in a client's `bootstrap.servers`; ConfigError for what cannot be a name in a hosts file."""
+    try:
+        return tuple(Address.parse(part) for part in str(settings["bootstrap.servers"]).split(","))
+    except ValueError as error:
+        raise ConfigError(f"tunnel: bootstrap {error}; write names as hosts files do, with no dot at the end") from None
+
+
+def admin_client(cluster: str, settings: Mapping[str, Any]) -> AdminClient:
+    """A client; ConfigError when it does not take its settings, for example a CA file that is no PEM."""
+    try:
+        return AdminClient(dict(settings), logger=log)
+    except KafkaException as error:
+        raise ConfigError(
+            f'cluster "{cluster}": the client does not take its settings: {error.args[0].str()}; '
+            "are the files of `tls` PEM, and the credentials complete?"
+        ) from None
 
 
 def configured(tunnel: Tunnel, bootstrap: Sequence[Address]) -> tuple[Target, ...]:
@@ -102,14 +116,18 @@ def from_json(items: object) -> tuple[Target, ...]:
 
 
 class Directory:
-    """The list of targets at `serve`: configured ones for good, discovered ones while the cluster names them."""
+    """The list of targets at `serve`: configured ones for good, discovered ones while the cluster names them.
 
-    def __init__(self, tunnel: Tunnel, settings: Mapping[str, Any]) -> None:
-        self._fixed = configured(tunnel, bootstrap_of(settings))
-        self._cluster = tunnel.cluster
+    `settings` reads the cluster's client settings, secrets included: anew at each question, so that a rotated password
+    needs no new process. Settings that no client takes are told here, before anybody is served.
+    """
+
+    def __init__(self, tunnel: Tunnel, settings: Callable[[], Mapping[str, Any]]) -> None:
+        self._cluster, self._read = tunnel.cluster, settings
+        self._settings = dict(settings())
+        self._fixed = configured(tunnel, bootstrap_of(self._settings))
         self._discovers = tunnel.serve.brokers == "discover"
-        self._settings = dict(settings)
-        self._admin: AdminClient | None = None
+        self._admin = admin_client(self._cluster, self._settings) if self._discovers else None
         self._seen: dict[int, tuple[float, Address]] = {}
         self.targets = self._fixed
 
@@ -117,7 +135,7 @@ class Directory:
         return any(target.address == address for target in self.targets)
 
     async def refresh(self) -> None:
-        """Ask the cluster for its brokers; Unavailable leaves the list as it was."""
+        """Ask the cluster for its brokers; an error leaves the list as it was."""
         if not self._discovers:
             return
         now = time.monotonic()
@@ -131,8 +149,10 @@ class Directory:
             log.info("leads no more to %s", target.address)
 
     def _ask(self) -> dict[int, Address]:
-        if self._admin is None:
-            self._admin = AdminClient(self._settings, logger=log)
+        settings = dict(self._read())
+        if self._admin is None or settings != self._settings:
+            self._admin = admin_client(self._cluster, settings)
+            self._settings = settings
         try:
             brokers = self._admin.list_topics(timeout=DISCOVERY_SECONDS).brokers
         except KafkaException as error:
