@@ -10,7 +10,7 @@ from barnabas.config.mirror import Mirror
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
-from barnabas.naming import INTERNAL, destination_name
+from barnabas.naming import destination_name
 
 # Not message.timestamp.type: a broker that stamps records itself would alter ours. Nor message.timestamp.before.max.ms:
 # what was young enough for the source when it was written may be too old when it is copied.
@@ -101,7 +101,7 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
     routes = tuple(_route(mirror, topic) for topic in survey.source.values())
     _refuse_ambiguous(mirror, routes)
     known = survey.ledger.positions() if survey.ledger else {}
-    demuxed = tuple(_demuxed_route(mirror, name, *origin) for name, origin in sorted((met or {}).items()))
+    demuxed = tuple(_demuxed_route(name, *origin) for name, origin in sorted((met or {}).items()))
     creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
     stretches: dict[Partition, Stretch] = {}
     losses: list[Loss] = []
@@ -135,11 +135,7 @@ def _route(mirror: Mirror, topic: TopicDescription) -> Route:
     )
 
 
-def _demuxed_route(mirror: Mirror, destination: str, source: str, partitions: int) -> Route:
-    if INTERNAL.fullmatch(destination):
-        raise Refused(
-            f'mirror "{mirror.name}": a record says it belongs to {destination}, a name kept for internal topics'
-        )
+def _demuxed_route(destination: str, source: str, partitions: int) -> Route:
     return Route(route_number(destination), source, "", destination, partitions)
 
 
