@@ -39,7 +39,7 @@ class MirrorBoard:
     breakers: Callable[[], dict[str, dict[str, BreakerState]]] = dict
     failures: int = 0
     routes: dict[int, Route] = field(default_factory=dict)
-    topics: dict[str, tuple[int, int]] = field(default_factory=dict)  # destination topic → records, bytes
+    topics: dict[str, tuple[int, int]] = field(default_factory=dict)  # written to: records, bytes
     committed: dict[Partition, int] = field(default_factory=dict)
     planned: dict[Partition, int] = field(default_factory=dict)  # the end of what Spark has worked through
     ends: dict[Partition, int] = field(default_factory=dict)
@@ -90,8 +90,9 @@ class MirrorBoard:
                 self.records += receipt.records
                 self.quarantined += receipt.quarantined
                 self.bytes += receipt.bytes
-                records, size = self.topics.get(route.destination, (0, 0))
-                self.topics[route.destination] = records + receipt.records, size + receipt.bytes
+                topic = route.source if "{" in route.destination else route.destination  # a demux has a template there
+                records, size = self.topics.get(topic, (0, 0))
+                self.topics[topic] = records + receipt.records - receipt.quarantined, size + receipt.bytes
             for partition, end in ends.items():
                 self.copied_to_target += max(0, end - self.planned.get(partition, end))
                 self.planned[partition] = end

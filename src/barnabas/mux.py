@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from barnabas.config.selection import LONGEST_TOPIC
+from barnabas.naming import INTERNAL
 from barnabas.transform import HEADERS
 
 TOPIC = "MUX_SOURCE_TOPIC"
@@ -24,7 +26,11 @@ IDENTIFIER = "MUX_SOURCE_IDENTIFIER"
 CLUSTER_ID = "MUX_SOURCE_CLUSTER_ID"
 ALL = (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, BOOTSTRAP, INTERMEDIATE, IDENTIFIER, CLUSTER_ID)
 
-LARGEST_PARTITION = 1_000_000
+MOST_PARTITIONS = 10_000  # of an original topic: a larger number is a mistake, and would be made at the hub
+LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
+# a topic's name that is not `.`, `..` or internal; for Java, whose `$` would let a line's end pass
+ALLOWED = rf"\A(?!(?:\.\.?|{INTERNAL.pattern})\z)[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}\z"
+COLUMNS_AS_CAME = ("came_headers", "came_millis")
 
 
 @dataclass(frozen=True)
@@ -57,33 +63,57 @@ def multiplexed(records: DataFrame, spoke: Spoke) -> DataFrame:
     return records.withColumn("headers", F.concat(F.coalesce("headers", F.array().cast(HEADERS)), added))
 
 
-def demultiplexed(records: DataFrame, template: str, *, keep_headers: bool, names: Mapping[str, str]) -> DataFrame:
+def demultiplexed(
+    records: DataFrame, template: str, *, keep_headers: bool, names: Mapping[str, str], as_came: bool = False
+) -> DataFrame:
     """Adds where each record belongs: `to_topic`, `to_partition`, `to_partitions`, `from_topic`; null where unknown.
 
     `template` is `to` of the configuration; `names` are the values of its other words. The record's timestamp becomes
-    the original one, and MUX_* headers are gone unless they are to be kept.
+    the original one, and MUX_* headers are gone unless they are to be kept; a record that does not say where it
+    belongs stays as it came. `as_came` adds headers and milliseconds as they came for all, in COLUMNS_AS_CAME.
     """
     found = records.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
     found = found.withColumn("_behind", _stand_behind(F.col("headers")))
-    topic, identifier = _text(TOPIC), _text(IDENTIFIER)
-    partition = _text(PARTITION).try_cast("int")
-    partition = F.when((partition >= 0) & (partition < LARGEST_PARTITION), partition)
-    millis = _text(TIMESTAMP).try_cast("long")
-    count = F.greatest(F.coalesce(_text(PARTITIONS).try_cast("int"), F.lit(1)), partition + 1)
-    legal = topic.rlike(r"^[A-Za-z0-9._-]{1,249}$") & partition.isNotNull() & millis.isNotNull()
+    # a step of its own for each: Spark computes a column once, but an expression wherever it stands
+    found = found.select(
+        "*", *[_text(name).alias(name) for name in (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, IDENTIFIER)]
+    )
+    found = found.select("*", *_understood(template, names))
+    told = (F.col(TOPIC) != "") & (F.col("_count") > F.col("_partition")) & F.col("_millis").isNotNull()
+    found = found.withColumn("_whole", F.coalesce(told & F.col("_name").rlike(ALLOWED), F.lit(False)))
+    whole, headers = F.col("_whole"), F.col("headers")
+    came = {"came_headers": headers, "came_millis": F.unix_millis("timestamp")} if as_came else {}
     return found.select(
         "key",
         "value",
-        F.when(F.lit(keep_headers), F.col("headers")).otherwise(_without(F.col("headers"))).alias("headers"),
+        F.when(whole & F.lit(not keep_headers), _without(headers)).otherwise(headers).alias("headers"),
         "topic",
         "partition",
         "offset",
-        F.coalesce(F.timestamp_millis(millis), F.col("timestamp")).alias("timestamp"),
-        F.when(legal, _named(template, topic, identifier, names)).alias("to_topic"),
-        partition.alias("to_partition"),
-        count.alias("to_partitions"),
-        topic.alias("from_topic"),
+        F.when(whole, F.timestamp_millis("_millis")).otherwise(F.col("timestamp")).alias("timestamp"),
+        F.when(whole, F.col("_name")).alias("to_topic"),
+        F.when(whole, F.col("_partition")).alias("to_partition"),
+        F.when(whole, F.col("_count")).alias("to_partitions"),
+        F.col(TOPIC).alias("from_topic"),
+        *[column.alias(name) for name, column in came.items()],
     )
+
+
+def _understood(template: str, names: Mapping[str, str]) -> list[Column]:
+    """What the headers mean; null where they say nothing that can be."""
+    partition = _within(F.col(PARTITION).try_cast("int"), MOST_PARTITIONS - 1)
+    stated = F.col("_behind") | F.exists(F.col("headers"), lambda h: h["key"] == F.lit(PARTITIONS))
+    count = F.when(stated, F.col(PARTITIONS).try_cast("int")).otherwise(partition + 1)
+    return [
+        _named(template, F.col(TOPIC), F.col(IDENTIFIER), names).alias("_name"),
+        partition.alias("_partition"),
+        _within(count, MOST_PARTITIONS).alias("_count"),
+        _within(F.col(TIMESTAMP).try_cast("long"), LAST_MILLISECOND).alias("_millis"),
+    ]
+
+
+def _within(number: Column, most: int) -> Column:
+    return F.when((number >= 0) & (number <= most), number)
 
 
 def _stand_behind(headers: Column) -> Column:
@@ -111,6 +141,7 @@ def _without(headers: Column) -> Column:
 
 def _named(template: str, topic: Column, identifier: Column, names: Mapping[str, str]) -> Column:
     """The destination topic: null where the template needs an identifier that is not there."""
+    identifier = F.when(identifier != "", identifier)
     for word, value in names.items():
         template = template.replace(f"{{{word}}}", value)
     parts: list[Column] = []

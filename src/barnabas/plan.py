@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
-from barnabas.naming import INTERNAL, destination_name
+from barnabas.naming import destination_name
 
 # Not message.timestamp.type: a broker that stamps records itself would alter ours. Nor message.timestamp.before.max.ms:
 # what was young enough for the source when it was written may be too old when it is copied.
@@ -28,6 +28,8 @@ COPIED_SETTINGS = (
     "segment.bytes",
     "segment.ms",
 )
+USUAL_RECORD, LARGEST_RECORD = 1_048_588, 2**31 - 1  # max.message.bytes of a broker that says nothing, and at most
+MUX_ROOM = 65_536
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
     routes = tuple(_route(mirror, topic) for topic in survey.source.values())
     _refuse_ambiguous(mirror, routes)
     known = survey.ledger.positions() if survey.ledger else {}
-    demuxed = tuple(_demuxed_route(mirror, name, *origin) for name, origin in sorted((met or {}).items()))
+    demuxed = tuple(_demuxed_route(name, *origin) for name, origin in sorted((met or {}).items()))
     creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
     stretches: dict[Partition, Stretch] = {}
     losses: list[Loss] = []
@@ -135,11 +137,7 @@ def _route(mirror: Mirror, topic: TopicDescription) -> Route:
     )
 
 
-def _demuxed_route(mirror: Mirror, destination: str, source: str, partitions: int) -> Route:
-    if INTERNAL.fullmatch(destination):
-        raise Refused(
-            f'mirror "{mirror.name}": a record says it belongs to {destination}, a name kept for internal topics'
-        )
+def _demuxed_route(destination: str, source: str, partitions: int) -> Route:
     return Route(route_number(destination), source, "", destination, partitions)
 
 
@@ -195,7 +193,7 @@ def _preparations(
     for route in routes:
         there = survey.destination.get(route.destination)
         if there is None:
-            made = _creation(mirror, route, _model_topic(route, survey))
+            made = _creation(mirror, route, survey)
             twin = creations.get(made.topic)
             if twin is None or twin.partitions < made.partitions:
                 creations[made.topic] = made
@@ -216,7 +214,8 @@ def _model_topic(route: Route, survey: Survey) -> TopicDescription:
     return TopicDescription(route.source, "", route.partitions, replication)
 
 
-def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creation:
+def _creation(mirror: Mirror, route: Route, survey: Survey) -> Creation:
+    source = _model_topic(route, survey)
     if not mirror.topics.create:
         raise Refused(
             f'mirror "{mirror.name}": destination "{mirror.destination}" has no topic {route.destination} and '
@@ -232,7 +231,7 @@ def _creation(mirror: Mirror, route: Route, source: TopicDescription) -> Creatio
         route.destination,
         partitions,
         mirror.topics.replication.of(source.replication),
-        wanted_settings(mirror, source),
+        _carrying_settings(mirror, survey.source.values()) if mirror.kind == "mux" else wanted_settings(mirror, source),
     )
 
 
@@ -241,9 +240,19 @@ def wanted_settings(mirror: Mirror, source: TopicDescription) -> dict[str, str]:
 
     Where the source says nothing, records keep their timestamps, whatever the destination's brokers would do.
     """
-    copied = {} if mirror.kind == "mux" else source.settings  # an intermediate topic is no copy of any
     settings = {"message.timestamp.type": "CreateTime"}
-    settings |= {key: value for key, value in copied.items() if key in COPIED_SETTINGS}
+    settings |= {key: value for key, value in source.settings.items() if key in COPIED_SETTINGS}
+    return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
+
+
+def _carrying_settings(mirror: Mirror, sources: Iterable[TopicDescription]) -> dict[str, str]:
+    """The settings of an intermediate topic: no copy of any, with room for the largest record and its MUX headers.
+
+    It stamps records itself, so that old ones are not gone before a demux has read them: the headers keep their time.
+    """
+    largest = max(int(topic.settings.get("max.message.bytes", USUAL_RECORD)) for topic in sources)
+    room = min(largest + MUX_ROOM, LARGEST_RECORD)
+    settings = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(room)}
     return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
 
 

@@ -15,12 +15,15 @@ from barnabas.model import Partition, Position
 from barnabas.plan import Plan, Survey, planned
 from barnabas.survey import Surveyor
 from barnabas.worker.task import WriteTask
-from barnabas.worker.writer import dropped, writer
+from barnabas.worker.writer import write_all
 
 KEY_PARTITIONER = {"partitioner": "murmur2_random"}  # the Java client's choice for records with a key
-
-
-QUARANTINE_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+QUARANTINE_SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "message.timestamp.type": "CreateTime",
+    "max.message.bytes": str(2**31 - 1),  # a bad record of any size must find room
+}
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,6 @@ def advance(task: WriteTask, plan: Plan, positions: dict[Partition, int]) -> Non
 
 def write_to_ledger(task: WriteTask, lines: Iterable[tuple[bytes, bytes | None]]) -> None:
     """One transaction of the driver's own writer, fenced like any other (B)."""
-    wanted = list(lines)
-    if not wanted:
-        return
-    producer = writer(task)
-    try:
-        producer.begin()
-        for key, value in wanted:
-            producer.produce(task.ledger, value, key, 0)
-        producer.commit()
-    except BaseException:
-        dropped(task)
-        raise
+    wanted = [(task.ledger, value, key, 0) for key, value in lines]
+    if wanted:
+        write_all(task, wanted, f'mirror "{task.mirror}": write to the ledger')

@@ -1,7 +1,8 @@
 """Records that were set aside: read them, and try them again exactly once.
 
 A replay is a run of the mirror like any other: an epoch of its own, and a transaction that holds the records and
-the quarantine's own position in the ledger. What still cannot be copied goes to the quarantine's end.
+the quarantine's own position in the ledger. What still cannot be copied goes to the quarantine's end. Where a record
+of a demux belongs, only its headers tell, which Spark reads: such records go back to the intermediate topic.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from confluent_kafka import Message
 from barnabas.errors import BadRecord
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
-from barnabas.model import Connection, Partition, Position
+from barnabas.model import Connection, Offsets, Partition, Position
 from barnabas.worker.rows import ANY_PARTITION, QUARANTINE
 from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
-from barnabas.worker.writer import dropped, writer
+from barnabas.worker.writer import write_all
 
 BATCH = 5_000
 PLACES = ("topic", "partition", "offset", "reason")
@@ -40,6 +41,12 @@ class SetAside:
     key: bytes | None
     value: bytes | None
     millis: int
+
+
+def waiting(log: Offsets, replayed: Position | None, quarantine_id: str) -> tuple[int, int]:
+    """The records [first, next) that were not replayed yet; a position in a topic that was made anew says nothing."""
+    known = replayed is not None and replayed.topic_id == quarantine_id
+    return max(log.first, replayed.next if replayed and known else 0), log.end
 
 
 def read(connection: Connection, topic: str, first: int, until: int) -> Iterator[SetAside]:
@@ -88,23 +95,29 @@ def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[
         headers=pa.array([[{"key": k, "value": v} for k, v in record.headers] for record in batch], HEADERS),
     )
     reasons, keys, values = done.reasons(), done.keys.to_pylist(), done.values.to_pylist()
-    producer = writer(task)
-    try:
-        producer.begin()
-        for row, (record, route) in enumerate(zip(batch, moved, strict=True)):
-            headers: list[Any] = list(record.headers)
-            if row in reasons:
-                said = (record.topic, str(record.partition), str(record.offset), reasons[row])
-                headers += [(f"{QUARANTINE}.{place}", text.encode()) for place, text in zip(PLACES, said, strict=True)]
-            topic = task.quarantine if row in reasons or route is None else route.destination
-            kept = record.partition if task.partitioning == "keep" else ANY_PARTITION
-            partition = 0 if row in reasons else kept
-            producer.produce(topic, values[row], keys[row], partition, None, None, record.millis, headers)
-        position = Position(batch[-1].at + 1, quarantine_id, task.epoch)
-        own = Partition(task.quarantine, 0)
-        producer.produce(task.ledger, records.position_value(position), records.position_key(own), 0)
-        producer.commit()
-    except BaseException:
-        dropped(task)
-        raise
+    outgoing: list[tuple[Any, ...]] = []
+    for row, (record, route) in enumerate(zip(batch, moved, strict=True)):
+        headers: list[Any] = list(record.headers)
+        if row in reasons:
+            said = (record.topic, str(record.partition), str(record.offset), reasons[row])
+            headers += [(f"{QUARANTINE}.{place}", text.encode()) for place, text in zip(PLACES, said, strict=True)]
+        topic = task.quarantine if row in reasons or route is None else route.destination
+        kept = record.partition if task.partitioning == "keep" else ANY_PARTITION
+        partition = 0 if row in reasons else kept
+        outgoing.append((topic, values[row], keys[row], partition, None, None, record.millis, headers))
+    _write(task, quarantine_id, batch, outgoing)
     return len(batch) - len(reasons), len(reasons)
+
+
+def put_back(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> None:
+    """A demux' records go back, as they came, to the partitions they came from: its next run tries them again."""
+    outgoing = [(r.topic, r.value, r.key, r.partition, None, None, r.millis, list(r.headers)) for r in batch]
+    _write(task, quarantine_id, batch, outgoing)
+
+
+def _write(task: WriteTask, quarantine_id: str, batch: list[SetAside], outgoing: list[tuple[Any, ...]]) -> None:
+    """One transaction: the records, and the quarantine's position past them."""
+    position = Position(batch[-1].at + 1, quarantine_id, task.epoch)
+    own = Partition(task.quarantine, 0)
+    ours = (task.ledger, records.position_value(position), records.position_key(own), 0)
+    write_all(task, [*outgoing, ours], f'mirror "{task.mirror}": replay')

@@ -27,6 +27,9 @@ def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> Da
         records = mux.multiplexed(records, spoke)
     if mirror.kind == "demux":
         names = {"source": mirror.source, "destination": mirror.destination}
-        records = mux.demultiplexed(records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names)
-        return transform.routed(records, *DEMUX_COLUMNS, only=only)
+        aside = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"  # such records are set aside whole
+        records = mux.demultiplexed(
+            records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names, as_came=aside
+        )
+        return transform.routed(records, *DEMUX_COLUMNS, *(mux.COLUMNS_AS_CAME if aside else ()), only=only)
     return transform.routed(records, only=only)

@@ -104,11 +104,12 @@ class Surveyor:
         mirror, clusters = self.mirror, self._clusters
         if mirror.schemas is None:
             return None
-        source, destination = clusters[mirror.source].registry, clusters[mirror.destination].registry
-        assert source and destination  # the configuration was refused otherwise
+        name, source = mirror.source_registry(clusters)
+        destination = clusters[mirror.destination].registry
+        assert destination  # the configuration was refused otherwise
         return TranslationSettings(
             mirror=mirror.name,
-            source=registry_settings(mirror.source, source),
+            source=registry_settings(name, source),
             destination=registry_settings(mirror.destination, destination),
             rules=mirror.schemas.rules(mirror.on_bad_schema),
             routes=tuple(TopicRoute(route.number, route.source, route.destination) for route in routes),

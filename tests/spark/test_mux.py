@@ -74,25 +74,56 @@ def test_a_demux_understands_another_multiplexer_that_puts_its_headers_elsewhere
     assert row["timestamp"].replace(tzinfo=UTC).timestamp() == pytest.approx(1.234)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("MUX_SOURCE_TOPIC", None),
-        ("MUX_SOURCE_TOPIC", b""),
-        ("MUX_SOURCE_TOPIC", b"no topic's name"),
-        ("MUX_SOURCE_TOPIC_PARTITION", None),
-        ("MUX_SOURCE_TOPIC_PARTITION", b"-1"),
-        ("MUX_SOURCE_TOPIC_PARTITION", b"two"),
-        ("MUX_SOURCE_TOPIC_PARTITION", b"99999999999"),
-        ("MUX_SOURCE_TIMESTAMP", b"yesterday"),
-    ],
-)
-def test_what_a_header_does_not_say_is_not_guessed(spark: SparkSession, name: str, value: bytes | None) -> None:
-    muxed = mux.multiplexed(records(spark, ("orders", 2, [])), SPOKE).collect()
-    headers = [(key, value if key == name else was) for key, was in pairs(muxed[0])]
-    (broken,) = through(spark, records(spark, ("mux-replication_eu", 0, headers)))
-    assert broken["to_topic"] is None or broken["to_partition"] is None
-    (missing,) = through(spark, records(spark, ("mux-replication_eu", 0, [h for h in headers if h[0] != name])))
-    assert missing["to_topic"] is None or missing["to_partition"] is None
-    (bare,) = through(spark, records(spark, ("mux-replication_eu", 0, None)))
-    assert bare["to_topic"] is None
+BROKEN: list[tuple[str, bytes | None]] = [
+    *[(mux.TOPIC, value) for value in (None, b"", b"no topic's name", b"orders\n", b"\xff", b".", b"..", b"x" * 250)],
+    *[(mux.TOPIC, value) for value in (b"__offsets", b"_barnabas.m", b"m.quarantine", b"_schemas")],
+    *[(mux.PARTITION, value) for value in (None, b"-1", b"two", b"10000", b"2147483647", b"99999999999")],
+    *[(mux.PARTITIONS, value) for value in (None, b"", b"abc", b"2", b"0", b"-1", b"10001", b"99999999999")],
+    *[(mux.TIMESTAMP, value) for value in (None, b"yesterday", b"-1", b"253402300800000", b"9223372036854775807")],
+]
+
+
+def changed(**values: bytes | None) -> list[tuple[str, bytes | None]]:
+    """What a mux says of a record, behind a header of its own, some of it otherwise."""
+    told = dict.fromkeys(mux.ALL, b"x") | {mux.TOPIC: b"orders", mux.IDENTIFIER: b"eu"}
+    told |= {mux.PARTITION: b"2", mux.PARTITIONS: b"3", mux.TIMESTAMP: b"1234"}
+    return [("own", b"x"), *(told | values).items()]
+
+
+def stayed(row: Any, headers: list[tuple[str, bytes | None]]) -> bool:
+    """It belongs nowhere, and its headers and its timestamp are as they came."""
+    nowhere = (row["to_topic"], row["to_partition"], row["to_partitions"]) == (None, None, None)
+    return nowhere and pairs(row) == headers and row["timestamp"] == MOMENT.astimezone().replace(tzinfo=None)
+
+
+def test_what_a_header_does_not_say_or_cannot_mean_is_not_guessed(spark: SparkSession) -> None:
+    last = [changed(**{name: value}) for name, value in BROKEN]
+    elsewhere = [[*headers[1:], headers[0]] for headers in last]
+    missing = [[h for h in changed() if h[0] != name] for name in (mux.TOPIC, mux.PARTITION, mux.TIMESTAMP)]
+    huge = [h for h in changed(**{mux.PARTITION: b"2147483647"}) if h[0] != mux.PARTITIONS]
+    cases = [*last, *elsewhere, *missing, huge, []]
+    for row, headers in zip(through(spark, intermediate(spark, cases)), cases, strict=True):
+        assert stayed(row, headers), (row, headers)
+
+
+def intermediate(spark: SparkSession, cases: list[list[tuple[str, bytes | None]]]) -> DataFrame:
+    return records(spark, *[("mux-replication_eu", 0, headers) for headers in cases])
+
+
+def test_an_identifier_that_makes_no_name_is_broken_only_where_it_is_needed(spark: SparkSession) -> None:
+    cases = [changed(**{mux.IDENTIFIER: value}) for value in (None, b"", b"a b", b"_", b"x" * 243)]
+    frame = intermediate(spark, cases)
+    rows = through(spark, frame, "{identifier}_{topic}")
+    assert all(stayed(row, headers) for row, headers in zip(rows, cases, strict=True))
+    assert {row["to_topic"] for row in through(spark, frame)} == {"orders"}
+
+
+def test_the_largest_of_everything_is_whole_and_is_shown_as_it_came_too(spark: SparkSession) -> None:
+    told = {mux.TOPIC: b"x" * 249, mux.PARTITION: b"9999", mux.PARTITIONS: b"10000", mux.TIMESTAMP: b"253402300799999"}
+    shaped = mux.demultiplexed(
+        intermediate(spark, [changed(**told)]), "{topic}", keep_headers=False, names={}, as_came=True
+    )
+    (row,) = shaped.selectExpr("*", "unix_millis(timestamp) AS millis").drop("timestamp").collect()
+    assert (row["to_topic"], row["to_partition"], row["to_partitions"]) == ("x" * 249, 9999, 10000)
+    assert (row["millis"], row["came_millis"], pairs(row)) == (253402300799999, MILLIS, [("own", b"x")])
+    assert [h["key"] for h in row["came_headers"]] == ["own", *mux.ALL]

@@ -64,6 +64,20 @@ def test_a_batch_counts_what_its_receipts_prove(board: MirrorBoard) -> None:
     assert board.copied_to_target == 95 and board.behind_plan() == {}
 
 
+def test_a_record_that_was_set_aside_does_not_count_as_written_to_its_topic(board: MirrorBoard) -> None:
+    batch(board, [receipt(P0, 10, 40, quarantined=3)], {P0: 40, P1: 50})
+    assert (board.records, board.quarantined, board.topics) == (30, 3, {"orders.copy": (27, 300)})
+
+
+def test_a_demux_counts_by_its_intermediate_topic() -> None:
+    """Which topics its records went to, receipts do not tell."""
+    made = MirrorBoard("d")
+    demux = mirror(kind="demux", source="grape", to="{identifier}.{topic}")
+    made.begin(planned(demux, Clusters((topic("orders"),)).survey()), 1)
+    batch(made, [receipt(P0, 0, 5)], {P0: 5})
+    assert made.topics == {"orders": (5, 50)}
+
+
 def test_a_batch_whose_end_no_record_reached_is_behind_its_plan_until_it_is_advanced(board: MirrorBoard) -> None:
     batch(board, [receipt(P0, 10, 38)], {P0: 40, P1: 50})
     assert board.behind_plan() == {P0: Range(38, 40)}

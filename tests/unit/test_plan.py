@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas.errors import ConfigError, Lost, Refused
-from barnabas.model import Loss, Offsets, Partition, Position, Range
+from barnabas.model import Loss, Offsets, Partition, Position, Range, TopicDescription
 from barnabas.plan import COPIED_SETTINGS, Creation, Growth, Plan, planned, route_number
 from tests.unit.configurations import mirror
 from tests.unit.surveys import Clusters, ledger, topic
@@ -81,6 +81,26 @@ def test_settings_are_copied_at_creation_and_the_configured_ones_win() -> None:
 def test_a_new_topic_keeps_the_timestamps_it_is_given_however_its_source_makes_them() -> None:
     source = topic("orders", message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1")
     assert created(planned(mirror(), Clusters((source,)).survey())).settings == OWN_TIMESTAMPS
+
+
+@pytest.mark.parametrize(
+    ("clicks", "room"),
+    [
+        (topic("clicks", 2), 1_114_124),
+        (topic("clicks", 2, max_message_bytes="5000000"), 5_065_536),
+        (topic("clicks", 2, max_message_bytes=str(2**31 - 1)), 2**31 - 1),
+    ],
+)
+def test_an_intermediate_topic_stamps_records_itself_and_has_room_for_the_largest_with_its_headers(
+    clicks: TopicDescription, room: int
+) -> None:
+    sources = topic("orders", 4, retention_ms="5", max_message_bytes="100"), clicks
+    mux = {"kind": "mux", "identifier": "eu", "from_": ["orders", "clicks"]}
+    carrying = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(room)}
+    made = created(planned(mirror(**mux), Clusters(sources).survey()))
+    assert made == Creation("mux-replication_eu", 4, 1, carrying)
+    asked = mirror(**mux, topics={"settings": {"message.timestamp.type": "CreateTime"}})
+    assert created(planned(asked, Clusters(sources).survey())).settings["message.timestamp.type"] == "CreateTime"
 
 
 def test_a_missing_topic_is_refused_when_creation_is_off() -> None:

@@ -94,7 +94,7 @@ def test_a_wrong_address_is_never_taken_for_a_schema_that_is_absent(
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(401, "credentials"), (403, "may not do this"), (409, "set compatibility: NONE"), (422, "does not accept")],
+    [(403, "may not do this"), (409, "set compatibility: NONE"), (422, "does not accept")],
 )
 def test_refusals_are_not_repeated_and_carry_the_registrys_own_words(
     server: Server, client: RegistryClient, status: int, words: str
@@ -103,6 +103,16 @@ def test_refusals_are_not_repeated_and_carry_the_registrys_own_words(
     with pytest.raises(Refused, match=rf"answered {status} 'in its own words': .*{words}"):
         client.register("orders-value", Schema('"int"'))
     assert len(server.asked) == 1
+
+
+def test_credentials_that_are_not_accepted_may_be_rotating_and_are_tried_again(
+    server: Server, client: RegistryClient
+) -> None:
+    server.answers = [(401, {"message": "in its own words"})]
+    with pytest.raises(Unavailable, match="answered 401 'in its own words': it does not accept these credentials"):
+        client.subjects()
+    server.answers = [(200, [])]
+    assert client.subjects() == ()
 
 
 def test_a_page_that_is_no_json_is_no_registry(server: Server, client: RegistryClient) -> None:
@@ -185,7 +195,7 @@ def test_credentials_are_sent_and_never_shown(server: Server) -> None:
     secret = RegistrySettings("grape", server.url.replace("//", "//who:hidden@"), "user", "hidden", attempts=1)
     server.answers = [(401, {"message": "no"})]
     client = RegistryClient(secret)
-    with pytest.raises(Refused) as error:
+    with pytest.raises(Unavailable) as error:
         client.subjects()
     assert server.asked[0][3] == "Basic " + base64.b64encode(b"user:hidden").decode()
     for shown in (repr(secret), str(secret), str(error.value), f"{[secret]}"):
@@ -218,6 +228,7 @@ def test_every_error_of_the_http_library_has_a_meaning() -> None:
 
 def test_every_status_has_a_meaning() -> None:
     assert {status for status in range(300, 600) if meaning_of_status(status)[0] is Unavailable} == {
+        401,
         408,
         423,
         425,

@@ -1,6 +1,8 @@
 """GUIDs in headers, where both registries can be asked by GUID, as Confluent's can and Apicurio's cannot."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -102,3 +104,26 @@ def test_a_route_that_is_not_in_the_plan_is_refused(resolver: Resolver, servers:
     servers[0].pages["GET /api/schemas/ids/7"] = (200, INT)
     with pytest.raises(Refused, match="route 5, which is not in the plan"):
         resolver.destination_id(5, "value", 7)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1])
+def test_an_id_that_no_registry_gives_is_unknown_without_a_question(
+    resolver: Resolver, servers: tuple[Server, Server], number: int
+) -> None:
+    found = resolver.destination_id(0, "value", number)
+    assert isinstance(found, Unresolved) and not found.known
+    assert found.reason.startswith(f'schema id {number} is unknown to the registry of "orange"')
+    assert servers[0].asked == []
+
+
+def test_a_schema_without_a_name_is_unresolved_where_subjects_are_named_after_records(
+    resolver: Resolver, servers: tuple[Server, Server]
+) -> None:
+    settings = replace(resolver.settings, rules=SchemaRules(mode="ids", compatibility="NONE", strategy="record-name"))
+    nameless = {"schema": '{"type":"object"}', "schemaType": "JSON"}
+    servers[0].pages["GET /api/schemas/ids/7"] = (200, nameless)
+    servers[0].pages[f"GET /api/schemas/guids/{GUID}"] = (200, nameless)
+    with closing(Resolver(settings)) as by_record:
+        for found in (by_record.destination_id(0, "value", 7), by_record.bring_guid(0, "value", GUID)):
+            assert isinstance(found, Unresolved) and found.known
+            assert "has no record name" in found.reason

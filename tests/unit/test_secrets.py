@@ -14,7 +14,7 @@ from barnabas.cli import main
 from barnabas.config.cluster import Cluster
 from barnabas.config.load import load
 from barnabas.config.secret import Secret, Text
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, Unavailable
 from barnabas.kafka.settings import connection, java_properties
 from tests.unit.configurations import CANARY, GOOD
 
@@ -54,7 +54,7 @@ def test_a_secret_that_went_away_is_told_by_its_reference(tmp_path: Path, monkey
         Secret("env:CANARY_SECRET").reveal()
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     for name, reason in {"nowhere": "No such file", "": "Is a directory", "binary": "not UTF-8 text"}.items():
-        with pytest.raises(ConfigError, match=f"secret file .*{name} cannot be read: {reason}"):
+        with pytest.raises(Unavailable, match=f"secret file .*{name} cannot be read: {reason}"):
             Secret(f"file:{tmp_path / name}").reveal()
 
 

@@ -107,13 +107,6 @@ def test_an_address_of_version_6_stands_in_brackets() -> None:
         Address.parse("nonsense::here:7443")
 
 
-def test_a_name_with_a_dot_at_its_end_is_refused_with_what_to_write() -> None:
-    given = configuration()
-    given.clusters["orange"] = Cluster(bootstrap="b0.example.com.:9092")
-    with pytest.raises(ConfigError, match=r"b0\.example\.com\..*no dot at the end"):
-        run(parsed("plan", "-c", "FILE"), given)
-
-
 def test_a_ca_file_that_is_no_pem_ends_serve_before_it_listens(tmp_path: Path) -> None:
     given, ca = configuration(), tmp_path / "ca.pem"
     ca.write_text("not a certificate")

@@ -62,6 +62,8 @@ def _connect(args: argparse.Namespace, configuration: Configuration, mirrors: tu
     """Goes to every cluster the mirrors name, and says which step fails; exit 1 when one does."""
     wanted = dict.fromkeys(name for mirror in mirrors for name in (mirror.source, mirror.destination))
     found = [(name, step) for name in wanted or configuration.clusters for step in _steps(configuration, name)]
+    registries = dict.fromkeys(m.registry_of for m in mirrors if m.schemas and m.registry_of not in {None, *wanted})
+    found += [(name, step) for name in registries if name for step in _registry(configuration, name)]
     if args.format == "json":
         print(
             json.dumps(
@@ -84,6 +86,11 @@ def _steps(configuration: Configuration, name: str) -> Iterator[Step]:
         yield Step("brokers", True, f"{admin.broker_count()} brokers, cluster id {admin.cluster_id()}")
     except BarnabasError as error:
         yield Step("brokers", False, str(error))
+    yield from _registry(configuration, name)
+
+
+def _registry(configuration: Configuration, name: str) -> Iterator[Step]:
+    cluster = configuration.clusters[name]
     if cluster.registry:
         try:
             client = RegistryClient(registry_settings(name, cluster.registry))

@@ -21,6 +21,9 @@ def chosen(args: argparse.Namespace, configuration: Configuration) -> tuple[Mirr
     mirrors = tuple(by_name[name] for name in dict.fromkeys(args.mirror)) or configuration.enabled()
     if not mirrors:
         raise ConfigError("no mirror is enabled: nothing to do")
+    for mirror in mirrors:
+        if mirror.schemas:
+            mirror.source_registry(configuration.clusters)
     return mirrors
 
 

@@ -36,20 +36,18 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     if topic is None:
         print(f'mirror "{mirror.name}": nothing was set aside; there is no topic {mirror.quarantine_topic}')
         return 0
-    return _list(args, surveyor) if args.action == "list" else _replay(surveyor, topic.topic_id)
+    return _list(args, surveyor, topic.topic_id) if args.action == "list" else _replay(surveyor, topic.topic_id)
 
 
-def _waiting(surveyor: Surveyor) -> tuple[int, int]:
-    """The quarantine's records [first, next) that were not replayed yet."""
+def _waiting(surveyor: Surveyor, quarantine_id: str) -> tuple[int, int]:
     own = Partition(surveyor.mirror.quarantine_topic, 0)
-    log = surveyor.destination.offsets([own])[own]
     ledger = surveyor.ledger()
     replayed = ledger.positions().get(own) if ledger else None
-    return max(log.first, replayed.next if replayed else 0), log.end
+    return quarantine.waiting(surveyor.destination.offsets([own])[own], replayed, quarantine_id)
 
 
-def _list(args: argparse.Namespace, surveyor: Surveyor) -> int:
-    first, until = _waiting(surveyor)
+def _list(args: argparse.Namespace, surveyor: Surveyor, quarantine_id: str) -> int:
+    first, until = _waiting(surveyor, quarantine_id)
     found = list(quarantine.read(surveyor.to_destination, surveyor.mirror.quarantine_topic, first, until))
     if args.format == "json":
         print(
@@ -72,14 +70,27 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
     ledger = surveyor.ledger()
     if ledger is not None and ledger.running():
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then replay')
-    prepared = prepare(surveyor, surveyor.survey(), run=f"quarantine replay by {run_name()}", ledger_id=None)
+    survey = surveyor.survey()
+    demux = mirror.kind == "demux"
+    if demux and survey.source_id != survey.destination_id:
+        raise Refused(
+            f'mirror "{mirror.name}" is a demux from "{mirror.source}" to "{mirror.destination}": what it set aside '
+            f"would have to go back to another cluster, which no transaction spans: write it there by hand"
+        )
+    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", ledger_id=None)
     moved = again = 0
     try:
-        waiting = quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *_waiting(surveyor))
-        while batch := list(islice(waiting, quarantine.BATCH)):
-            gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
-            moved, again = moved + gone, again + left
+        place = _waiting(surveyor, quarantine_id)
+        records = quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *place)
+        while batch := list(islice(records, quarantine.BATCH)):
+            if demux:
+                quarantine.put_back(prepared.task, quarantine_id, batch)
+                moved += len(batch)
+            else:
+                gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
+                moved, again = moved + gone, again + left
     finally:
         release(surveyor.to_destination, surveyor.destination, mirror.ledger_topic, prepared.epoch)
-    print(f'mirror "{mirror.name}": {moved:,} records moved on, {again:,} set aside again')
+    what = "put back to be tried by the next run" if demux else f"moved on, {again:,} set aside again"
+    print(f'mirror "{mirror.name}": {moved:,} records {what}')
     return 0 if again == 0 else 1

@@ -30,7 +30,8 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     results = {}
     for mirror in mirrors:
         surveyor = Surveyor(configuration, mirror)
-        settings = surveyor.translation(planned(mirror, surveyor.survey()).routes)
+        plan = planned(mirror, surveyor.survey())
+        settings = surveyor.translation(plan.demuxed if mirror.kind == "demux" else plan.routes)
         assert settings is not None
         if args.action == "plan":
             results[mirror.name] = ahead.plan(settings)

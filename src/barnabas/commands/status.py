@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from barnabas.ledger.records import LedgerState
 from barnabas.model import Offsets, Partition, Position
 from barnabas.schemas.breaker import BreakerState
 from barnabas.schemas.resolver import Resolver
+from barnabas.schemas.settings import TranslationSettings
 from barnabas.survey import Surveyor
 
 
@@ -45,6 +46,7 @@ class MirrorStatus:
     ledger: LedgerState | None
     partitions: tuple[PartitionStatus, ...]
     registries: dict[str, dict[str, BreakerState]]  # cluster → operation → its breaker, as seen from here
+    silent: dict[str, str]  # cluster → what came of asking its registry, where it does not answer
     error: BarnabasError | None = None  # why nothing is known
 
     @property
@@ -67,7 +69,7 @@ def _status(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
     try:
         return _asked(configuration, mirror)
     except BarnabasError as error:
-        return MirrorStatus(mirror, None, (), {}, error)
+        return MirrorStatus(mirror, None, (), {}, {}, error)
 
 
 def _asked(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
@@ -78,19 +80,25 @@ def _asked(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
     partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
     logs = surveyor.source.offsets(partitions)
     found = tuple(PartitionStatus(p, positions.get(p), logs[p]) for p in sorted(partitions))
-    return MirrorStatus(mirror, ledger, found, _registries(surveyor))
+    return MirrorStatus(mirror, ledger, found, *registries(surveyor.translation(())))
 
 
-def _registries(surveyor: Surveyor) -> dict[str, dict[str, BreakerState]]:
-    """Asks both registries, and says what the breakers made of their answers."""
-    settings = surveyor.translation(())
+def registries(settings: TranslationSettings | None) -> tuple[dict[str, dict[str, BreakerState]], dict[str, str]]:
+    """Asks both registries: the breakers' states, and what those say that do not answer.
+
+    A breaker opens after more failures than one question makes, so its state alone would not show it.
+    """
     if settings is None:
-        return {}
+        return {}, {}
+    silent = {}
     with closing(Resolver(settings)) as resolver:
-        for ask in (resolver.ping_source, resolver.ping_destination):
-            with suppress(BarnabasError):  # the breaker remembers it, and that is what is shown
+        asked = ((settings.source, resolver.ping_source), (settings.destination, resolver.ping_destination))
+        for registry, ask in asked:
+            try:
                 ask()
-        return resolver.breakers()
+            except BarnabasError as error:
+                silent[registry.name] = str(error)
+        return resolver.breakers(), silent
 
 
 def _as_json(status: MirrorStatus) -> dict[str, Any]:
@@ -131,6 +139,7 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
             cluster: {name: {"state": it.state, "error": it.last_error} for name, it in operations.items()}
             for cluster, operations in status.registries.items()
         },
+        "silent_registries": status.silent,
         "acts": [{"by": act.by, "did": act.did, "at": act.at} for act in (ledger.acts.values() if ledger else ())],
     }
 
@@ -151,8 +160,10 @@ def _print(status: MirrorStatus) -> None:
     printed(title, ("topic", "partition", "position", "end", "lag", "age s"), rows)
     for loss in status.ledger.losses.values() if status.ledger else ():
         print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")
+    for cluster, error in status.silent.items():
+        print(f"  registry of {cluster} does not answer: {error}")
     for cluster, operations in status.registries.items():
-        for name, it in operations.items():
+        for name, it in operations.items() if cluster not in status.silent else ():
             said = f" ({it.last_error})" if it.last_error else ""
             print(f"  registry of {cluster}, {name}: breaker {it.state}{said}")
     for act in status.ledger.acts.values() if status.ledger else ():

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from barnabas.config.cluster import Scalar, Strict
+from barnabas.config.cluster import Cluster, Registry, Scalar, Strict
 from barnabas.config.guarantees import refuse_guarded
 from barnabas.config.schemas import OnBadSchema, Schemas
 from barnabas.config.selection import LEGAL_NAME, Replacement, Selection
 from barnabas.config.start import Start, start_of
 from barnabas.config.topics import LedgerRules, TopicRules
+from barnabas.errors import ConfigError
 
 MUX_TOPICS = "mux-replication_"
 LONGEST_MIRROR = 200  # leaves room for the ledger's and the quarantine's own prefix and suffix
@@ -37,6 +39,7 @@ class Mirror(Strict):
     identifier: str | None = None
     intermediate: str | None = None
     keep_mux_headers: bool = False
+    registry_of: str | None = None
     on_bad_record: Literal["stop", "quarantine"] = "stop"
     source: str
     destination: str
@@ -124,7 +127,22 @@ class Mirror(Strict):
             raise PydanticCustomError(
                 "mux", "`to` without {topic} makes one topic of many: say `merge: true` if wanted"
             )
+        if self.kind != "demux" and self.registry_of is not None:
+            raise PydanticCustomError("mux", "`registry_of` is for a demux: others read the registry of their `source`")
+        if self.kind == "demux" and self.schemas is not None and self.registry_of is None:
+            raise PydanticCustomError(
+                "mux", "a demux needs `registry_of`: the cluster in whose registry the records' schema ids stand"
+            )
         return self
+
+    def source_registry(self, clusters: Mapping[str, Cluster]) -> tuple[str, Registry]:
+        """The registry that the records' schema ids are of, and its cluster; ConfigError where there is none."""
+        name = self.registry_of or self.source
+        registry = clusters[name].registry if name in clusters else None
+        if registry is None:
+            lacks = "has no `registry`" if name in clusters else "does not exist"
+            raise ConfigError(f'{self.place}: mirror "{self.name}": registry_of: cluster "{name}" {lacks}')
+        return name, registry
 
     @property
     def intermediate_topic(self) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from barnabas.config.cluster import Strict
 from barnabas.config.secret import Secret
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, Unavailable
 
 Keys = tuple[str, ...]
 
@@ -33,7 +33,7 @@ class Need(Strict):
         try:
             if self.secret is not None:
                 self.secret.reveal()
-        except ConfigError as error:
+        except (ConfigError, Unavailable) as error:
             raise ConfigError(f"{self.place}: {error}") from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from barnabas.errors import ConfigError
+from barnabas.errors import ConfigError, Unavailable
 
 
 class Secret:
@@ -24,7 +24,8 @@ class Secret:
         self.reference = reference
 
     def reveal(self) -> str:
-        """The secret itself; ConfigError when the variable or file is not there."""
+        """The secret itself; ConfigError when the variable is not there, Unavailable when the file is not: it was
+        there when the configuration was read, so it may be about to be replaced."""
         kind, _, name = self.reference.partition(":")
         if kind == "env":
             if name not in os.environ:
@@ -34,7 +35,7 @@ class Secret:
             return Path(name).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise ConfigError(f"secret file {name} cannot be read: {reason}") from None
+            raise Unavailable(f"secret file {name} cannot be read: {reason}") from None
 
     def __repr__(self) -> str:
         return f"Secret({self.reference})"

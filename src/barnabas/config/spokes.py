@@ -60,6 +60,7 @@ def _mirrors(spokes: Spokes, section: Section, member: Member, own: Section) -> 
     mux = {"kind": "mux", "source": member.cluster, "destination": through, "identifier": name, "from": chosen}
     relay = {"kind": "mirror", "source": member.cluster, "destination": spokes.hub, "from": topic}
     demux = {"kind": "demux", "source": spokes.hub, "destination": spokes.hub, "from": topic, "to": spokes.to}
+    demux["registry_of"] = member.cluster  # where the records, and so their schema ids, come from
     stages: list[tuple[str, dict[str, Any]]] = [("mux", mux), ("demux", demux)]
     if spokes.intermediate == "spoke":
         stages.insert(1, ("relay", relay))

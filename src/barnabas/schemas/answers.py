@@ -28,7 +28,10 @@ class Conflict(Refused):
 ABSENT_CODES: Final = frozenset({40401, 40402, 40403, 40408})
 
 STATUSES: Final[dict[int, tuple[type[BarnabasError], str]]] = {
-    401: (Refused, "it does not accept these credentials: are this registry's username and password, or token, right?"),
+    401: (  # retried like a broker's: a password may be rotating, and is read again for each epoch
+        Unavailable,
+        "it does not accept these credentials: are this registry's username and password, or token, right?",
+    ),
     403: (Refused, "these credentials may not do this: a source needs read, a destination also write"),
     404: (NoSuchPath, "nothing answers there: is the registry's url complete? Apicurio's ends in /apis/ccompat/v7"),
     405: (

@@ -12,10 +12,10 @@ from barnabas.errors import Refused, Unavailable
 from barnabas.schemas.answers import NoSuchPath
 from barnabas.schemas.breaker import BreakerState, Clock
 from barnabas.schemas.mirroring import Mirroring
-from barnabas.schemas.registry import RegistryClient
+from barnabas.schemas.registry import LARGEST_ID, RegistryClient
 from barnabas.schemas.schema import Schema
 from barnabas.schemas.settings import Side, TopicRoute, TranslationSettings
-from barnabas.schemas.subjects import Pair, subject_pair
+from barnabas.schemas.subjects import Nameless, Pair, subject_pair
 
 Key = tuple[int, Side, int | str]
 MOST_UNRESOLVED = 100_000
@@ -47,6 +47,8 @@ class Resolver:
 
     def destination_id(self, route: int, side: Side, number: int) -> int | Unresolved:
         """The destination's id of the source's schema `number` in records of a route."""
+        if number > LARGEST_ID:  # four bytes of something else: a registry would not even understand the question
+            return self._unknown(f"schema id {number}")
         return self._remembered((route, side, number), lambda: self._bring_id(route, side, number))
 
     def bring_guid(self, route: int, side: Side, guid: str) -> Unresolved | None:
@@ -100,8 +102,10 @@ class Resolver:
     def _bring_id(self, route: int, side: Side, number: int) -> int | Unresolved:
         schema = self._source.schema(number)
         if schema is None:
-            return Unresolved(f"schema id {number} is unknown to the {self._source.title}", known=False)
+            return self._unknown(f"schema id {number}")
         pair = self._pair(route, side, schema)
+        if isinstance(pair, Unresolved):
+            return pair
         found = self._mirroring.destination_id(pair, schema, number)
         return self._misplaced(f"schema id {number}", pair, number) if found is None else found
 
@@ -111,8 +115,10 @@ class Resolver:
         except NoSuchPath:
             return self._bring_topic(route, side, guid)
         if schema is None:
-            return Unresolved(f"schema GUID {guid} is unknown to the {self._source.title}", known=False)
+            return self._unknown(f"schema GUID {guid}")
         pair = self._pair(route, side, schema)
+        if isinstance(pair, Unresolved):
+            return pair
         found = self._mirroring.destination_id(pair, schema, None)
         if found is None:
             return self._misplaced(f"schema GUID {guid}", pair, None)
@@ -140,8 +146,15 @@ class Resolver:
             )
         return max(self._mirroring.copy_all(subject, f"{topics.destination}-{side}").values())
 
-    def _pair(self, route: int, side: Side, schema: Schema) -> Pair:
-        return subject_pair(self.settings.rules, self._route(route), side, schema)
+    def _pair(self, route: int, side: Side, schema: Schema) -> Pair | Unresolved:
+        topics = self._route(route)
+        try:
+            return subject_pair(self.settings.rules, topics, side, schema)
+        except Nameless as error:
+            return Unresolved(str(error), known=True)
+
+    def _unknown(self, what: str) -> Unresolved:
+        return Unresolved(f"{what} is unknown to the {self._source.title}", known=False)
 
     def _route(self, number: int) -> TopicRoute:
         if number not in self._routes:

@@ -16,6 +16,10 @@ from barnabas.schemas.schema import Schema, proto_tokens
 from barnabas.schemas.settings import SchemaRules, Side, Strategy, TopicRoute
 
 
+class Nameless(Refused):
+    """A schema has no record name, and its subject is to be named after one."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """A subject at the source, None where any will do, and the subject it becomes."""
@@ -80,7 +84,7 @@ def _owner(subject: str, topics: Iterable[str]) -> str | None:
 
 
 def record_name(schema: Schema) -> str:
-    """The full name of what a schema describes."""
+    """The full name of what a schema describes; of a Protobuf file its first message."""
     if schema.type == "PROTOBUF":
         name = _message_name(schema.text)
     elif schema.type == "JSON":
@@ -88,7 +92,7 @@ def record_name(schema: Schema) -> str:
     else:
         name = _avro_name(_parsed(schema.text))
     if not name:
-        raise Refused(
+        raise Nameless(
             f"a {schema.type} schema has no record name ({schema.text[:80]!r}), so a subject named after its record "
             "cannot be found; is subjects: topic-name meant?"
         )

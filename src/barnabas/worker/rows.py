@@ -6,8 +6,8 @@ Everything is done by column: a record is first touched in the loop that hands i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -73,6 +73,8 @@ def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
         headers=_headers(task, batch),
         quarantined=np.fromiter(bad, dtype=np.int64, count=len(bad)),
     )
+    if task.demuxed is not None:
+        _restore(ready, batch, untranslated)
     if bad:
         _set_aside(task, ready, bad)
     return ready
@@ -111,10 +113,15 @@ def _translated(task: WriteTask, batch: pa.RecordBatch, address: Addresses) -> t
     if task.schemas is None:
         return keys, values, {}
     routes = batch.column("route") if address.routes is None else address.routes
-    done = translator(task.schemas).translate(routes=routes, keys=keys, values=values, headers=batch.column("headers"))
-    if not done.bad or task.on_bad == "pass":
-        return done.keys, done.values, {}
-    reasons = done.reasons()
+    columns = {"keys": keys, "values": values, "headers": batch.column("headers")}
+    good = np.ones(batch.num_rows, dtype=np.bool_)
+    good[list(address.bad)] = False  # these are set aside as they are, whatever their schema is
+    if address.bad:
+        columns = {name: pc.if_else(good, column, pa.scalar(None, column.type)) for name, column in columns.items()}
+    done = translator(task.schemas).translate(routes=routes, **columns)
+    if address.bad:
+        done = replace(done, keys=pc.if_else(good, done.keys, keys), values=pc.if_else(good, done.values, values))
+    reasons = {} if task.on_bad == "pass" else done.reasons()
     _refuse(task, batch, reasons, task.on_bad, "on_bad_schema")
     return done.keys, done.values, reasons
 
@@ -128,6 +135,14 @@ def _refuse(task: WriteTask, batch: pa.RecordBatch, bad: Mapping[int, str], poli
             f'mirror "{task.mirror}": {_place(task, batch, row)}: {reason}; '
             f"set `{setting}: quarantine` to set such records aside{others}"
         )
+
+
+def _restore(ready: Rows, batch: pa.RecordBatch, rows: Iterable[int]) -> None:
+    """What a demux took off records that cannot be translated: they are set aside as they came."""
+    for row in rows:
+        pairs = batch.column("came_headers")[row].as_py()
+        ready.headers[row] = [(pair["key"], pair["value"]) for pair in pairs]
+        ready.millis[row] = batch.column("came_millis")[row].as_py() or 1  # the client cannot write 0
 
 
 def _set_aside(task: WriteTask, ready: Rows, bad: Mapping[int, str]) -> None:

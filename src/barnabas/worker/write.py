@@ -23,7 +23,7 @@ from barnabas.ledger import records
 from barnabas.model import Partition, Position, Receipt, Route
 from barnabas.worker.rows import Rows, Run, rows
 from barnabas.worker.task import WriteTask, marked
-from barnabas.worker.writer import dropped, writer
+from barnabas.worker.writer import dropped, patiently, writer
 
 LONGEST_TRANSACTION = 20.0  # seconds; the broker gives up on one after 120, and readers wait for it meanwhile
 GARBAGE = 500_000  # a batch with headers is tens of thousands of tuples, none of them in a circle
@@ -147,14 +147,15 @@ class _Transaction:
             try:
                 produce(topic, value, key, partition, report, None, millis, headers)
             except BufferError:
-                self._patiently(topic, value, key, partition, report, None, millis, headers)
+                patiently(self.producer, topic, value, key, partition, report, None, millis, headers)
         self.producer.poll(0)
 
     def commit(self) -> None:
         for tally in self.touched.values():
             partition = Partition(tally.route.source, tally.partition)
             position = Position(tally.next, tally.route.topic_id, self.task.epoch)
-            self._patiently(self.task.ledger, records.position_value(position), records.position_key(partition), 0)
+            ours = records.position_value(position), records.position_key(partition)
+            patiently(self.producer, self.task.ledger, *ours, 0)
         started = time.monotonic()
         self.producer.commit()
         millis = int((time.monotonic() - started) * 1000)
@@ -183,14 +184,6 @@ class _Transaction:
             raise Refused(f"{run.route.source}-{run.partition}: offset {first} came after {tally.next - 1}")
         tally.next = int(offsets[-1]) + 1
         return tally
-
-    def _patiently(self, *record: Any) -> None:
-        """Produces one record, waiting while librdkafka's queue is full."""
-        while True:
-            try:
-                return self.producer.produce(*record)
-            except BufferError:
-                self.producer.poll(0.02)
 
 
 def _receipts(receipts: list[Receipt]) -> pa.RecordBatch:

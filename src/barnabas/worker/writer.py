@@ -13,9 +13,14 @@ import platform
 import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
 
 from barnabas.errors import Refused
+from barnabas.kafka.errors import explained
 from barnabas.kafka.producer import TransactionalProducer
 from barnabas.ledger.registration import opened_writer
 from barnabas.worker.task import WriteTask
@@ -44,6 +49,30 @@ def writer(task: WriteTask) -> TransactionalProducer:
     )
     _writers[task.mirror] = (task.epoch, producer)
     return producer
+
+
+def patiently(producer: TransactionalProducer | Producer, *record: Any) -> None:
+    """Produces one record, waiting while librdkafka's queue is full."""
+    while True:
+        try:
+            return producer.produce(*record)
+        except BufferError:
+            producer.poll(0.02)
+
+
+def write_all(task: WriteTask, wanted: Iterable[tuple[Any, ...]], where: str) -> None:
+    """One transaction of this process' writer, with the arguments of each produce; fenced like any other (B)."""
+    producer = writer(task)
+    try:
+        producer.begin()
+        for record in wanted:
+            patiently(producer, *record)
+        producer.commit()
+    except BaseException as error:
+        dropped(task)
+        if isinstance(error, KafkaException):
+            raise explained(error, where) from None
+        raise
 
 
 def dropped(task: WriteTask) -> None:

@@ -1,0 +1,36 @@
+"""What waits in a quarantine, and how it is written on: with patience, and into a topic that takes every size."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.model import Offsets, Position
+from barnabas.preparation import QUARANTINE_SETTINGS
+from barnabas.quarantine import waiting
+from barnabas.worker.writer import patiently
+
+
+@pytest.mark.parametrize(
+    ("position", "first"),
+    [(None, 2), (Position(5, "this"), 5), (Position(1, "this"), 2), (Position(5, "an earlier one"), 2)],
+    ids=["never replayed", "replayed", "retention", "made anew"],
+)
+def test_what_was_not_replayed_of_this_very_topic_waits(position: Position | None, first: int) -> None:
+    assert waiting(Offsets(2, 9), position, "this") == (first, 9)
+
+
+def test_a_full_queue_is_waited_for() -> None:
+    """A client without a broker gives its one record up after a moment; until then its queue is full."""
+    nowhere = {"bootstrap.servers": "127.0.0.1:9", "queue.buffering.max.messages": 1, "message.timeout.ms": 300}
+    producer = Producer({**nowhere, "log_level": 0})
+    producer.produce("t", b"first")
+    with pytest.raises(BufferError):
+        producer.produce("t", b"second")
+    patiently(producer, "t", b"second")
+    assert len(producer) == 1
+    producer.purge()
+
+
+def test_a_quarantine_takes_records_of_any_size() -> None:
+    assert int(QUARANTINE_SETTINGS["max.message.bytes"]) == 2**31 - 1

@@ -1,0 +1,90 @@
+"""A demux' batch as rows for the producer: what belongs nowhere, or cannot be translated, is set aside as it came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from barnabas.model import Connection, Route
+from barnabas.plan import route_number
+from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
+from barnabas.schemas.wire import prefixed
+from barnabas.worker import rows as module
+from barnabas.worker.rows import Rows, rows
+from barnabas.worker.task import WriteTask
+from barnabas.worker.translate import Translator
+from tests.unit.test_translate import GUID, HEADERS, UNKNOWN, Table, becomes
+
+NUMBER = route_number("orders")
+REGISTRY = RegistrySettings("nowhere", "http://127.0.0.1:9")
+SETTINGS = TranslationSettings("m", REGISTRY, REGISTRY, SchemaRules(), (TopicRoute(NUMBER, "orders", "orders"),))
+OWN, MUX = ("own", b"1"), ("MUX_SOURCE_TOPIC", b"orders")
+GOOD, LOST, UNTRANSLATED = 0, 1, 2
+COLUMNS: dict[str, Any] = {
+    "key": pa.array([b"k"] * 3, pa.binary()),
+    "value": pa.array([prefixed(n, b"v") for n in (5, 6, UNKNOWN)], pa.binary()),
+    "headers": pa.array([[OWN], [OWN, MUX, ("__value_schema_id", b"\x01" + GUID.bytes)], [OWN]], HEADERS),
+    "route": pa.array([7] * 3, pa.int64()),
+    "partition": pa.array([0] * 3, pa.int32()),
+    "offset": pa.array([20, 21, 22], pa.int64()),
+    "millis": pa.array([1000, 2001, 1002], pa.int64()),
+    "to_topic": pa.array(["orders", None, "orders"]),
+    "to_partition": pa.array([1, None, 1], pa.int32()),
+    "to_partitions": pa.array([2, None, 2], pa.int32()),
+    "from_topic": pa.array(["orders", None, "orders"]),
+    "came_headers": pa.array([[OWN, MUX]] * 3, HEADERS),
+    "came_millis": pa.array([2000, 2001, 2002], pa.int64()),
+}
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> Table:
+    """Schema ids become others by arithmetic, and no registry is asked."""
+    made = Table()
+    monkeypatch.setattr(module, "translator", lambda settings: Translator(settings, made))
+    return made
+
+
+@pytest.fixture
+def ready(table: Table) -> Rows:
+    task = WriteTask(
+        mirror="m",
+        ledger="_barnabas.m",
+        epoch=1,
+        run="r",
+        destination=Connection("hub", "h:1", {}),
+        routes={7: Route(7, "mux-replication_eu", "id", "{topic}", 1)},
+        demuxed={"orders": Route(NUMBER, "orders", "", "orders", 2)},
+        on_bad_record="quarantine",
+        schemas=SETTINGS,
+        on_bad="quarantine",
+        quarantine="m.quarantine",
+    )
+    return rows(task, pa.RecordBatch.from_pydict(COLUMNS))
+
+
+def test_a_good_record_goes_where_it_belongs_with_the_destinations_schema_id(ready: Rows) -> None:
+    assert (ready.topics[GOOD], ready.partitions[GOOD], ready.millis[GOOD]) == ("orders", 1, 1000)
+    assert ready.values[GOOD] == prefixed(becomes(5, NUMBER), b"v")
+    assert ready.headers[GOOD] == [OWN]
+
+
+def test_no_registry_is_asked_about_a_record_that_belongs_nowhere_and_its_bytes_stay(ready: Rows, table: Table) -> None:
+    assert [number for _, _, number in table.asked] == [5, UNKNOWN]
+    assert (ready.topics[LOST], ready.values[LOST], ready.millis[LOST]) == ("m.quarantine", prefixed(6, b"v"), 2001)
+    said = dict(ready.headers[LOST] or [])
+    assert said["MUX_SOURCE_TOPIC"] == b"orders" and said["__value_schema_id"] == b"\x01" + GUID.bytes
+    assert b"MUX_* headers" in (said["barnabas.quarantine.reason"] or b"")
+
+
+def test_a_record_that_cannot_be_translated_is_set_aside_with_the_headers_and_the_time_it_came_with(
+    ready: Rows,
+) -> None:
+    assert ready.topics[UNTRANSLATED] == "m.quarantine" and ready.millis[UNTRANSLATED] == 2002
+    assert ready.values[UNTRANSLATED] == prefixed(UNKNOWN, b"v")
+    headers = ready.headers[UNTRANSLATED] or []
+    assert headers[:2] == [OWN, MUX]
+    assert dict(headers[2:])["barnabas.quarantine.offset"] == b"22"
+    assert sorted(ready.quarantined.tolist()) == [LOST, UNTRANSLATED]
