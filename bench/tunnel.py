@@ -1,221 +1,89 @@
-"""The tunnel against stunnel, and a mirror through the tunnel against the same mirror without it.
+"""The tunnel beside stunnel, and a mirror through the tunnel beside the same mirror without it.
 
-`python -m bench.tunnel` prints megabytes a second of both tunnels and their ratio: the same bytes, the same TLS 1.3
-with mutual certificates, the same machine, in turn; needs the Debian package stunnel4. 8 GB pass through memory, none
-of it touches a disk. Then it mirrors the same records between two clusters of the lab, directly and through the tunnel.
+`python -m bench.tunnel` prints megabytes a second and processor seconds of both tunnels and their ratio: the same
+bytes, the same machine, TLS 1.3 with the same cipher and mutual certificates, in turn, the first of a round taking
+turns too; needs the Debian package stunnel4. The ratio is that of the medians. `from` is the way a mirror's records go.
+Then it mirrors the same records directly and through the tunnel, in turn as well.
 """
 
-import json
-import operator
 import shutil
-import socket
 import statistics
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-
-from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
-from barnabas.lab.ports import free_ports
-from barnabas.lab.process import Process
-from barnabas.tunnel.keys import Role, create, load
+from barnabas.tunnel.keys import create
+from bench.tunnel_load import MEGABYTES, Direction, Peer, measured, wait_for
+from bench.tunnel_mirror import lands
+from bench.tunnel_ways import Way, barnabas, stunnel
 
-MEGABYTES = 400
-ROUNDS = 5
-BLOCK = bytes(256 * 1024)
-START_SECONDS = 60.0
-STOP_SECONDS = 15.0
-RECORDS, PARTITIONS = 3_000_000, 4
-MIRROR_SECONDS = 300.0
+GOAL = 0.7  # of stunnel's throughput
+ROUNDS = 6
+MIRROR_ROUNDS = 3
 
 
-class Sink:
-    """Takes everything a connection sends and answers with how much it was."""
-
-    def __init__(self) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._listening.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            connection, _ = self._listening.accept()
-            threading.Thread(target=self._drain, args=(connection,), daemon=True).start()
-
-    def _drain(self, connection: socket.socket) -> None:
-        buffer, count = bytearray(1 << 20), 0
-        with connection:
-            while received := connection.recv_into(buffer):
-                count += received
-            connection.sendall(str(count).encode())
+def in_turn(rounds: int, tries: Mapping[str, Callable[[int], float]]) -> dict[str, list[float]]:
+    """Each try in every round; who begins changes, so that what a round leaves behind falls on each alike."""
+    found: dict[str, list[float]] = {name: [] for name in tries}
+    for number in range(rounds):
+        for name in list(tries) if number % 2 == 0 else reversed(list(tries)):
+            found[name].append(tries[name](number))
+    return found
 
 
-def measured(address: tuple[str, int], connections: int) -> float:
-    """Megabytes a second from here through the address to the sink, over that many connections at once."""
-    blocks = MEGABYTES * 1_000_000 // len(BLOCK) // connections
-    answers: list[int] = []
-
-    def send() -> None:
-        with socket.create_connection(address, timeout=60) as client:
-            for _ in range(blocks):
-                client.sendall(BLOCK)
-            client.shutdown(socket.SHUT_WR)
-            answers.append(int(b"".join(iter(lambda: client.recv(100), b""))))
-
-    threads = [threading.Thread(target=send) for _ in range(connections)]
-    started = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.monotonic() - started
-    if answers != [blocks * len(BLOCK)] * connections:
-        raise SystemExit(
-            f"bench: {answers} bytes arrived of {blocks * len(BLOCK)} on each of {connections} connections"
-        )
-    return blocks * len(BLOCK) * connections / seconds / 1e6
+def compared(found: Mapping[str, list[float]], ours: str, theirs: str) -> tuple[float, str]:
+    """The ratio of the medians, and in words with the smallest and largest ratio of a round."""
+    ratio = statistics.median(found[ours]) / statistics.median(found[theirs])
+    rounds = sorted(one / other for one, other in zip(found[ours], found[theirs], strict=True))
+    return ratio, f"ratio {ratio:.2f} (rounds {rounds[0]:.2f} to {rounds[-1]:.2f})"
 
 
-@contextmanager
-def stunnel(folder: Path, sink: int) -> Iterator[tuple[str, int]]:
-    """Both ends of stunnel with the certificates of a tunnel key."""
-    front, middle = free_ports(2)
-    ends = {"serve": (middle, sink, "no"), "connect": (front, middle, "yes")}
-    commands = {}
-    for role, (accept, connect, client) in ends.items():
-        identity = load(folder / "key", Role(role))
-        (folder / f"{role}.pem").write_text(identity.certificate + identity.private_key)
-        (folder / f"{role}.pem").chmod(0o600)
-        (folder / "ca.pem").write_text(identity.authority)
-        (folder / f"{role}.conf").write_text(
-            f"foreground = yes\npid =\ndebug = 3\nsslVersionMin = TLSv1.3\n[bench]\nclient = {client}\n"
-            f"accept = 127.0.0.1:{accept}\nconnect = 127.0.0.1:{connect}\n"
-            f"cert = {folder}/{role}.pem\nCAfile = {folder}/ca.pem\nverifyChain = yes\n"
-        )
-        commands[f"stunnel-{role}"] = ["stunnel4", str(folder / f"{role}.conf")]
-    with _running(folder, commands):
-        yield "127.0.0.1", front
+def beside_stunnel(folder: Path) -> None:
+    peer = Peer()
+    with stunnel(folder, peer.port) as theirs, barnabas(folder, peer.port) as ours:
+        ways = {"barnabas": ours, "stunnel": theirs}
+        for way in ways.values():
+            wait_for(way.address)
+        ceiling = measured(peer.address, 1, Direction.FROM)
+        print(f"tunnel, what this measurement moves without any tunnel: {ceiling:.0f} MB/s", flush=True)
+        worst = min(_beside(ways, connections, direction) for direction in Direction for connections in (1, 4))
+    verdict = "met" if worst >= GOAL else "MISSED"
+    print(f"tunnel, the lowest ratio to stunnel is {worst:.2f}; the goal of {GOAL:g} is {verdict}", flush=True)
 
 
-@contextmanager
-def barnabas(folder: Path, port: int) -> Iterator[tuple[str, int]]:
-    """Both ends of our tunnel, as a user starts them: 127.0.1.1 leads to that port of 127.0.0.1."""
-    [between] = free_ports(1)
-    target = f"127.0.0.1:{port}"
-    serve = {"listen": f"127.0.0.1:{between}", "address": f"127.0.0.1:{between}", "brokers": [target]}
-    tunnels = {"bench": {"cluster": "near", "key": str(folder / "key"), "serve": serve}}
-    file = configured(folder / "tunnel.yaml", target, "127.0.0.1:1", tunnels)
-    program = [sys.executable, "-m", "barnabas.cli", "tunnel"]
-    with _running(folder, {end: [*program, end, "-c", str(file)] for end in ("serve", "connect")}):
-        yield "127.0.1.1", port
-
-
-def configured(file: Path, source: str, destination: str, tunnels: dict[str, Any] | None = None) -> Path:
-    """A configuration with one mirror of topic `bench`."""
-    mirror = {"name": "bench", "from": "bench", "topics": {"create": True}}
-    document = {
-        "clusters": {"near": {"bootstrap": source}, "far": {"bootstrap": destination}},
-        "groups": [{"name": "bench", "source": "near", "destination": "far", "mirrors": [mirror]}],
-        "tunnels": tunnels or {},
-    }
-    file.write_text(json.dumps(document))  # JSON is YAML
-    return file
-
-
-def mirrored(folder: Path, *, through_tunnel: bool) -> float:
-    """Records a second of a mirror, from the first that is seen at the destination to the last."""
-    advertised = ["127.0.1.1"] if through_tunnel else ["127.0.0.1"]
-    source = KafkaCluster(folder, f"source-{through_tunnel}", hosts=advertised)
-    with source, KafkaCluster(folder, f"destination-{through_tunnel}") as destination, ExitStack() as stack:
-        [port] = source.ports
-        if through_tunnel:
-            stack.enter_context(barnabas(folder, port))
-            _wait_for_cluster(source.bootstrap)
-        _write_records(source.bootstrap)
-        file = configured(folder / "mirror.yaml", source.bootstrap, destination.bootstrap)
-        command = [sys.executable, "-m", "barnabas.cli", "run", "-c", str(file), "--until-caught-up"]
-        stack.enter_context(_running(folder, {"mirror": command}))
-        return _pace(destination.bootstrap)
-
-
-def _write_records(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("bench", PARTITIONS, 1)])["bench"].result(60)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 200_000})
-    for number in range(RECORDS):
-        while True:
-            try:
-                producer.produce("bench", bytes(100), b"%d" % number, number % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    if producer.flush(120):
-        raise SystemExit("bench: the records could not be written")
-
-
-def _pace(bootstrap: str) -> float:
-    reader = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_uncommitted", "log_level": 0}
+def _beside(ways: Mapping[str, Way], connections: int, direction: Direction) -> float:
+    before = {name: way.cpu_seconds() for name, way in ways.items()}
+    speeds = in_turn(ROUNDS, {name: partial(_speed, way, connections, direction) for name, way in ways.items()})
+    ratio, words = compared(speeds, "barnabas", "stunnel")
+    gigabytes = ROUNDS * MEGABYTES / 1000
+    figures = ", ".join(
+        f"{name} {statistics.median(speeds[name]):.0f} MB/s with "
+        f"{(way.cpu_seconds() - before[name]) / gigabytes:.2f} CPU s/GB"
+        for name, way in ways.items()
     )
-    deadline, first, seen = time.monotonic() + MIRROR_SECONDS, 0.0, 0
-    while time.monotonic() < deadline:
-        count, now = _count(reader), time.monotonic()
-        if count >= RECORDS:  # markers count too, a few among the records
-            return (RECORDS - seen) / (now - first)
-        if count and not seen:
-            first, seen = now, count
-        time.sleep(0.02)
-    raise SystemExit(f"bench: the mirror has not copied {RECORDS} records in {MIRROR_SECONDS:g} s")
+    print(f"tunnel, {direction}, {connections} connection(s), TLS 1.3: {figures}, {words}", flush=True)
+    return ratio
 
 
-def _count(reader: Consumer) -> int:
-    """Records in the topic; 0 while it is being made."""
-    parts = [TopicPartition("bench", number) for number in range(PARTITIONS)]
-    try:
-        return sum(reader.get_watermark_offsets(part, timeout=30)[1] for part in parts)
-    except KafkaException:
-        return 0
+def _speed(way: Way, connections: int, direction: Direction, _round: int) -> float:
+    return measured(way.address, connections, direction)
 
 
-def _wait_for_cluster(bootstrap: str) -> None:
-    AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=START_SECONDS)
-
-
-@contextmanager
-def _running(folder: Path, commands: dict[str, list[str]]) -> Iterator[None]:
-    """Processes of the folder's lab, so that its guard ends them even if we are killed."""
-    children = [Process(folder, name) for name in commands]
-    try:
-        for child, command in zip(children, commands.values(), strict=True):
-            child.start(command)
-        yield
-    finally:
-        for child in children:
-            child.stop(STOP_SECONDS)
-
-
-def _wait_for(address: tuple[str, int]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            with socket.create_connection(address, timeout=5) as client:
-                client.shutdown(socket.SHUT_WR)
-                if client.recv(10) == b"0":
-                    return
-        except OSError:
-            pass
-        if time.monotonic() > deadline:
-            raise SystemExit(f"bench: nothing answers through {address[0]}:{address[1]} in {START_SECONDS:g} s")
-        time.sleep(0.1)
+def beside_direct(folder: Path) -> None:
+    with lands(folder) as here:
+        tries: dict[str, Callable[[int], float]] = {
+            "direct": lambda number: here.mirrored(here.direct, f"direct-{number}"),
+            "tunnelled": lambda number: here.mirrored(here.tunnelled, f"tunnelled-{number}"),
+        }
+        paces = in_turn(MIRROR_ROUNDS, tries)
+    _, words = compared(paces, "tunnelled", "direct")
+    direct, tunnelled = (statistics.median(paces[name]) for name in tries)
+    print(
+        f"mirror, 100 B records: through the tunnel {tunnelled:,.0f} records/s, direct {direct:,.0f} records/s, {words}"
+    )
 
 
 def main() -> int:
@@ -225,35 +93,11 @@ def main() -> int:
     guard = Guard(folder)
     try:
         create(folder / "key")
-        _beside_stunnel(folder)
-        direct, tunnelled = (mirrored(folder, through_tunnel=it) for it in (False, True))
+        beside_stunnel(folder)
+        beside_direct(folder)
     finally:
         guard.end()
-    print(
-        f"mirror, 100 B records: through the tunnel {tunnelled:,.0f} records/s, direct {direct:,.0f} records/s, "
-        f"ratio {tunnelled / direct:.2f}"
-    )
     return 0
-
-
-def _beside_stunnel(folder: Path) -> None:
-    sink = Sink()
-    with stunnel(folder, sink.port) as theirs, barnabas(folder, sink.port) as ours:
-        _wait_for(theirs)
-        _wait_for(ours)
-        for connections in (1, 4):
-            speeds: dict[str, list[float]] = {"stunnel": [], "barnabas": []}
-            for _ in range(ROUNDS):
-                speeds["stunnel"].append(measured(theirs, connections))
-                speeds["barnabas"].append(measured(ours, connections))
-            medians = {which: statistics.median(found) for which, found in speeds.items()}
-            # Round by round: what else the machine does in a round, it does to both.
-            ratio = statistics.median(map(operator.truediv, speeds["barnabas"], speeds["stunnel"]))
-            print(
-                f"tunnel, {connections} connection(s), TLS 1.3: barnabas {medians['barnabas']:.0f} MB/s, "
-                f"stunnel {medians['stunnel']:.0f} MB/s, ratio {ratio:.2f}",
-                flush=True,
-            )
 
 
 if __name__ == "__main__":
