@@ -141,7 +141,7 @@ def test_twenty_topics_follow_a_rule_through_scram_and_tls_and_a_rotated_passwor
     for secret in (CANARY, ROTATED, DESTINATION_CANARY):
         told = [place for place, text in everything.items() if secret in text or json.dumps(secret)[1:-1] in text]
         assert not told, f"{secret} stands in {told}"
-    assert not list(tmp_path.glob("barnabas-s*")), "no directory of Spark or of a query is left"
+    assert not list(tmp_path.glob("barnabas-[sq]*")), "no directory of Spark or of a query is left"
 
 
 def _count(cluster: KafkaCluster, topic: str) -> int:
