@@ -26,7 +26,8 @@ from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
 from barnabas.kafka.secret_file import hidden
 from barnabas.kafka.settings import java_properties
-from barnabas.ledger.takeover import release
+from barnabas.ledger.alive import SignsOfLife
+from barnabas.ledger.takeover import Epoch, release
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener, observed
@@ -124,6 +125,7 @@ class Replication:
         self._ledger_id: str | None = None
         self._topics_seen: frozenset[str] | None = None
         self._last_epoch: int | None = None
+        self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
         self._resolver: Resolver | None = None
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
@@ -148,10 +150,11 @@ class Replication:
                 well = self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
                 if pause is None:
+                    self._release(ends=True)
                     self.board.change("refused", failure)
                     return
                 self.board.change("waiting", failure)
-                self.stop.wait(pause)
+                self._wait(pause)
         self.board.change("stopped" if self.stop.is_set() else "done")
 
     def _copy_for_an_epoch(self) -> bool:
@@ -169,11 +172,13 @@ class Replication:
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         self.board.begin(prepared.plan, prepared.epoch.number)
         watch = Watch(surveyor, prepared)
+        self._held, over = (surveyor, prepared.epoch), False
         try:
-            return self._stream(prepared, watch)
+            over = self._stream(prepared, watch)
+            return over
         finally:
             watch.close()
-            self._release(surveyor, prepared)
+            self._release(ends=over or self.stop.is_set())
 
     def _hold_for_registries(self, surveyor: Surveyor) -> None:
         """Unavailable while a registry does not answer: nothing untranslated passes, so nothing flows."""
@@ -185,12 +190,26 @@ class Replication:
             self.board.breakers = self._resolver.breakers
         self._resolver.ping()
 
-    def _release(self, surveyor: Surveyor, prepared: Prepared) -> None:
+    def _release(self, *, ends: bool) -> None:
         """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""
+        if self._held is None:
+            return
+        surveyor, epoch = self._held
         try:
-            release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, prepared.epoch)
+            release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, epoch, ends=ends)
         except BarnabasError as error:
             log.info("%s: writers are not released yet: %s", self.where, error)
+
+    def _wait(self, seconds: float) -> None:
+        """Pauses between two epochs; a mirror that waits runs, and gives signs of life."""
+        until = time.monotonic() + seconds
+        while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
+            if self._held is not None:
+                surveyor, epoch = self._held
+                signs = SignsOfLife(surveyor.to_destination, self.mirror.ledger_topic)
+                signs.give(epoch.run, epoch.number)
+                signs.close()
+            self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""

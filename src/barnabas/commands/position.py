@@ -127,4 +127,4 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
         )
         lines.append((records.position_key(partition, "advance"), None))
     write_to_ledger(task, lines)
-    release(connection, admin, mirror.ledger_topic, epoch)
+    release(connection, admin, mirror.ledger_topic, epoch, ends=True)

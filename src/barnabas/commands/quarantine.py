@@ -90,7 +90,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
                 gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
                 moved, again = moved + gone, again + left
     finally:
-        release(surveyor.to_destination, surveyor.destination, mirror.ledger_topic, prepared.epoch)
+        release(surveyor.to_destination, surveyor.destination, mirror.ledger_topic, prepared.epoch, ends=True)
     what = "put back to be tried by the next run" if demux else f"moved on, {again:,} set aside again"
     print(f'mirror "{mirror.name}": {moved:,} records {what}')
     return 0 if again == 0 else 1

@@ -82,9 +82,13 @@ def _init_all(connection: Connection, ids: list[str], seconds: float) -> None:
         raise failures[0]
 
 
-def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch) -> None:
-    """At a clean stop: leaves no open transaction behind, unless a newer run has seen to that already."""
+def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch, *, ends: bool) -> None:
+    """When an epoch is over: leaves no open transaction behind, unless a newer run has seen to that already.
+
+    `ends`: the run is over too, so its sign of life is struck out.
+    """
     state = read_state(connection, topic, admin.high_watermark(ledger_partition(topic)), committed=False)
     if state.epoch == epoch.number:
         fence(connection, topic, state.writers, RELEASE_SECONDS)
-        append(connection, topic, [(records.alive_key(), None)])
+        if ends:
+            append(connection, topic, [(records.alive_key(), None)])
