@@ -143,7 +143,7 @@ def records_per_offset(cluster: KafkaCluster, topic: str, partitions: int) -> tu
                 message = consumer.poll(1.0)
                 if message is not None and message.error():
                     break
-                last = message or last
+                last = last if message is None else message  # a message of no bytes is false
             if last is not None:
                 value = last.value() or b""
                 records += tail(value) + 1

@@ -44,8 +44,8 @@ class PartitionReader:
         self._consumer.assign([TopicPartition(self._topic, 0, first)])
         limit = time.monotonic() + READ_SECONDS
         while True:
-            messages = self._consumer.consume(1000, timeout=0.2)
-            for message in messages:
+            next_one = self._consumer.poll(0.2)  # consume() would wait for a thousand, or for all of its time
+            for message in [next_one, *self._consumer.consume(1000, timeout=0)] if next_one is not None else []:
                 error, at = message.error(), message.offset() or 0
                 if error is None and at < until:
                     yield message
