@@ -101,7 +101,7 @@ def positions(args: argparse.Namespace) -> dict[int, int]:
     consumer = Consumer({**CONSUMER, "bootstrap.servers": args.to, "enable.partition.eof": True})
     consumer.assign([TopicPartition(_topic(args), 0, 0)])
     found: dict[int, int] = {}
-    while message := consumer.poll(SECONDS):
+    while (message := consumer.poll(SECONDS)) is not None:
         if message.error():
             break
         found[int(message.key() or b"")] = int(message.value() or b"")
