@@ -29,7 +29,7 @@ def temporary() -> Iterator[Path]:
     [
         pytest.param(signal.SIGTERM, False, id="SIGTERM to the process"),
         pytest.param(signal.SIGINT, True, id="Ctrl-C on a terminal, which reaches the whole group"),
-        pytest.param(signal.SIGTERM, True, id="SIGTERM to all, as a service manager sends it"),
+        pytest.param(signal.SIGTERM, True, id="SIGTERM to all, as a service manager sends it", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_ends_a_run_cleanly_and_leaves_no_transaction_process_or_directory(
