@@ -18,6 +18,8 @@ from tests.kafka_io import Record, ends, read_all, wait_until
 
 BARNABAS = Path(sys.executable).with_name("barnabas")
 SECONDS = 240.0  # for what takes ten on an idle machine
+# Most runs of a test are over before Java's second compiler pays; without it they need less of two cores.
+QUICK = {"settings": {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}}
 
 
 def write_configuration(file: Path, source: str, destination: str, mirrors: Sequence[Mapping[str, Any]]) -> Path:
@@ -25,7 +27,8 @@ def write_configuration(file: Path, source: str, destination: str, mirrors: Sequ
     group = {"name": "tests", "source": "source", "destination": "destination", "mirrors": list(mirrors)}
     clusters = {"source": {"bootstrap": source}, "destination": {"bootstrap": destination}}
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(yaml.safe_dump({"clusters": clusters, "groups": [group]}, allow_unicode=True, sort_keys=False))
+    document = {"clusters": clusters, "groups": [group], "spark": QUICK}
+    file.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False))
     return file
 
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from barnabas.config.load import SparkRules, load
 from barnabas.replicate import Replicator
 from barnabas.session import session
-from tests.barnabas_runs import SECONDS, write_configuration
+from tests.barnabas_runs import QUICK, SECONDS, write_configuration
 from tests.kafka_io import wait_until
 
 Mirrors = dict[str, dict[str, Any]]
@@ -115,7 +115,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
     runs: dict[int, Replicator] = {}
-    with session(SparkRules()) as spark:
+    with session(SparkRules.model_validate(QUICK)) as spark:
         while (order := orders.get()) is not None:
             if "stop" in order:
                 runs[order["stop"]].stop.set()

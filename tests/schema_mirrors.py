@@ -14,6 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.schemas.schema import Schema
 from barnabas.schemas.wire import PREFIX_BYTES, schema_id
+from tests.barnabas_runs import QUICK
 from tests.kafka_io import Record, ends, wait_until
 from tests.registries import Registries, avro
 from tests.replicator_host import Host, HostedRun
@@ -49,7 +50,7 @@ class Lands:
             "destination": {"bootstrap": self.destination.bootstrap, "registry": registries[1]},
         }
         group = {"name": "tests", "source": "source", "destination": "destination", "mirrors": list(mirrors)}
-        document = {"clusters": clusters, "groups": [group], **rest}
+        document = {"clusters": clusters, "groups": [group], "spark": QUICK, **rest}
         file.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False))
         return file
 

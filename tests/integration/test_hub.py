@@ -11,7 +11,7 @@ import yaml
 
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
-from tests.barnabas_runs import Run, copied, count_of, end_of, ran
+from tests.barnabas_runs import QUICK, Run, copied, count_of, end_of, ran
 from tests.flow import flowing
 from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
 
@@ -47,6 +47,7 @@ def written(spoke: str, topic: str, partitions: int, wave: int = 0) -> list[Reco
 def configuration(file: Path, clusters: dict[str, KafkaCluster], **settings: object) -> Path:
     content = {
         "clusters": {name: {"bootstrap": cluster.bootstrap} for name, cluster in clusters.items()},
+        "spark": QUICK,
         "spokes": {"hub": "hub", "from": {"match": ".*", "except": [UNREPLICATED]}, **settings},
     }
     file.write_text(yaml.safe_dump(content))
@@ -150,6 +151,7 @@ def test_a_record_that_does_not_say_where_it_belongs_is_stopped_at_or_set_aside(
     }
     content = {
         "clusters": {"hub": {"bootstrap": hub.bootstrap}},
+        "spark": QUICK,
         "groups": [{"name": "odd", "mirrors": [mirror]}],
     }
     file = tmp_path / "odd.yaml"

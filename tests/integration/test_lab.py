@@ -62,8 +62,8 @@ def directory(lab_directory: Path, tmp_path: Path) -> Iterator[Path]:
     ("protocol", "mechanism"),
     [
         (Protocol.SASL_PLAINTEXT, Mechanism.PLAIN),
-        (Protocol.SASL_PLAINTEXT, Mechanism.SCRAM_SHA_256),
-        (Protocol.SASL_SSL, Mechanism.PLAIN),
+        pytest.param(Protocol.SASL_PLAINTEXT, Mechanism.SCRAM_SHA_256, marks=pytest.mark.slow),
+        pytest.param(Protocol.SASL_SSL, Mechanism.PLAIN, marks=pytest.mark.slow),
         (Protocol.SASL_SSL, Mechanism.SCRAM_SHA_512),
     ],
 )
@@ -105,6 +105,7 @@ def test_brokers_tell_clients_the_names_they_were_given(lab_directory: Path) -> 
         assert cluster.bootstrap == f"b0.castle.example:{cluster.ports[0]}"
 
 
+@pytest.mark.slow
 def test_three_brokers_serve_with_one_killed_and_take_it_back(lab_directory: Path) -> None:
     with KafkaCluster(lab_directory, "three", brokers=3, heap_megabytes=384) as cluster:
         create_topic(cluster.bootstrap, "letters", 2)
@@ -123,6 +124,7 @@ def test_three_brokers_serve_with_one_killed_and_take_it_back(lab_directory: Pat
         wait_until(in_sync, 60, "broker 1 to be in sync again")
 
 
+@pytest.mark.slow
 def test_a_stopped_and_a_killed_cluster_come_back_with_their_records(lab_directory: Path) -> None:
     with KafkaCluster(lab_directory, "lasting") as cluster:
         create_topic(cluster.bootstrap, "letters", 2)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
 from barnabas.lab.security import Mechanism, Protocol, Security
-from tests.barnabas_runs import ran
+from tests.barnabas_runs import QUICK, ran
 from tests.kafka_io import Record, create_topic, produce, read_all
 
 CLIENT, SECRET = "barnabas", "canary-5e1f-Trumpetfish"
@@ -137,6 +137,7 @@ def configuration(directory: Path, certified: KafkaCluster, bearer: KafkaCluster
         "client_secret": "env:CLIENT_SECRET",
     }
     content = {
+        "spark": QUICK,
         "clusters": {
             "certified": {"bootstrap": certified.bootstrap, "tls": tls},
             "bearer": {"bootstrap": bearer.bootstrap, "sasl": sasl},

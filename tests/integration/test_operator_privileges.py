@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
 from barnabas.lab.security import Mechanism, Protocol, Security
-from tests.barnabas_runs import Run, ran
+from tests.barnabas_runs import QUICK, Run, ran
 from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
 
 AUTHORIZER = {
@@ -53,7 +53,7 @@ def test_a_mirror_copies_with_the_privileges_that_are_listed_and_says_what_it_la
         mirror = {"name": "m", "from": "orders", "to": "{topic}.copy", "topics": {"keep_in_step": True}}
         group = {"name": "g", "source": "orange", "destination": "grape", "mirrors": [mirror]}
         file = tmp_path / "c.yaml"
-        file.write_text(yaml.safe_dump({"clusters": clusters, "groups": [group]}))
+        file.write_text(yaml.safe_dump({"clusters": clusters, "groups": [group], "spark": QUICK}))
         create_topic(orange.client_settings(), "orders", partitions=2)
         produce(orange.client_settings(), "orders", [Record(b"k", b"%d" % i, (), 0, i % 2) for i in range(100)])
         code, refused = ran(tmp_path, "plan", "-c", file)
