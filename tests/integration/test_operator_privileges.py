@@ -65,6 +65,7 @@ def test_a_mirror_copies_with_the_privileges_that_are_listed_and_says_what_it_la
         allow(grape, TOPIC, "_barnabas.", PREFIXED, AclOperation.READ)
         allow(grape, TOPIC, "orders.copy", PREFIXED, AclOperation.ALTER_CONFIGS)
         allow(grape, IDS, "barnabas.", PREFIXED, AclOperation.DESCRIBE, AclOperation.WRITE)
+        allow(grape, ResourceType.GROUP, "barnabas-reader", LITERAL, AclOperation.READ)
         allow(grape, CLUSTER, "kafka-cluster", LITERAL, AclOperation.IDEMPOTENT_WRITE)
         with Run(tmp_path, "-v", "run", "-c", file) as run:
             run.wait_says("m: copying")
