@@ -88,7 +88,7 @@ def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[
     if task.schemas is None or None in moved:
         unknown = sorted({record.topic for record, route in zip(batch, moved, strict=True) if route is None})
         raise BadRecord(f'mirror "{task.mirror}": {unknown or "its records"} are not in the plan any more')
-    done = translator(task.schemas).translate(
+    done = translator(task.schemas, task.epoch).translate(
         routes=pa.array([route.number for route in moved if route], pa.int64()),
         keys=pa.array([record.key for record in batch], pa.binary()),
         values=pa.array([record.value for record in batch], pa.binary()),

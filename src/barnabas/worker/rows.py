@@ -118,7 +118,7 @@ def _translated(task: WriteTask, batch: pa.RecordBatch, address: Addresses) -> t
     good[list(address.bad)] = False  # these are set aside as they are, whatever their schema is
     if address.bad:
         columns = {name: pc.if_else(good, column, pa.scalar(None, column.type)) for name, column in columns.items()}
-    done = translator(task.schemas).translate(routes=routes, **columns)
+    done = translator(task.schemas, task.epoch).translate(routes=routes, **columns)
     if address.bad:
         done = replace(done, keys=pc.if_else(good, done.keys, keys), values=pc.if_else(good, done.values, values))
     reasons = {} if task.on_bad == "pass" else done.reasons()

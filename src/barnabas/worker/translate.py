@@ -57,9 +57,12 @@ class Translated:
 
 
 @lru_cache(maxsize=KEPT_TRANSLATORS)
-def translator(settings: TranslationSettings) -> "Translator":
-    """The translator of this process for these settings: kept, with its connections and what it has learnt."""
-    return Translator(settings, Resolver(settings))
+def translator(settings: TranslationSettings, epoch: int) -> "Translator":
+    """The translator of this process for a mirror's epoch: kept, with its connections and what it has learnt.
+
+    A new epoch asks anew: what was not to be found may have been registered meanwhile.
+    """
+    return Translator(settings, Resolver(settings))  # `epoch` only tells one from the next
 
 
 class Translator:
