@@ -43,7 +43,7 @@ COLUMNS: dict[str, Any] = {
 def table(monkeypatch: pytest.MonkeyPatch) -> Table:
     """Schema ids become others by arithmetic, and no registry is asked."""
     made = Table()
-    monkeypatch.setattr(module, "translator", lambda settings: Translator(settings, made))
+    monkeypatch.setattr(module, "translator", lambda settings, epoch: Translator(settings, made))
     return made
 
 
