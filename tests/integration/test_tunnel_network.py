@@ -70,10 +70,16 @@ def world(lab_directory: Path) -> Iterator[World]:
             original = Inside(inside).ask(do="digest", settings=told["settings"], topic="orders")
             ends = _ends(lab_directory, made, told)
             with running(ends, "--write-hosts"):
+                wait_until(lambda: _listens_for(ends, 4), 60, "listeners for three brokers and the registry")
                 yield World(made, ends, told["settings"], told["registry"], original, there)
         finally:
             source.stop(30)
             destination.stop(30)
+
+
+def _listens_for(ends: Ends, targets: int) -> bool:
+    told = ends.metric("connect", "targets"), ends.metric("connect", "targets_without_listener")
+    return told == (targets, 0)
 
 
 def _cluster(lab: Path, name: str, inside: list[str]) -> Process:
@@ -141,7 +147,7 @@ def test_diagnose_names_the_step_that_fails(world: World, tmp_path: Path) -> Non
     keys.create(other_key)
     other_ca.write_text(keys.load(other_key, keys.Role.SERVE).authority)
     wrong: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-        "port reachable": (world.tunnel(address=f"127.0.0.1:{world.networks.port}"), {}),
+        "port reachable": (world.tunnel(address=f"127.0.9.9:{world.networks.port}"), {}),
         "certificate": ({**world.tunnel(), "key": str(other_key)}, {}),
         "broker list": (world.tunnel(), {"bootstrap.servers": "b7.orange.test:9092"}),
         "names": ({**world.tunnel(), "connect": {"loopback": "127.0.5.1"}}, {}),
