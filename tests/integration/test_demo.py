@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.barnabas_runs import SECONDS, Run, mentioning, within
 from tests.kafka_io import wait_until
 
 
+@pytest.mark.slow  # `make test` itself runs the demo, for Java's class archive, and ends if it fails
 def test_the_demo_copies_compares_and_leaves_nothing_running(tmp_path: Path) -> None:
     with Run(tmp_path, "demo", "--records", "20000", TMPDIR=str(tmp_path)) as run:
         code = run.wait(3 * SECONDS)
