@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.model import Offsets, Position
 from barnabas.preparation import QUARANTINE_SETTINGS
@@ -23,13 +23,18 @@ def test_what_was_not_replayed_of_this_very_topic_waits(position: Position | Non
 def test_a_full_queue_is_waited_for() -> None:
     """A client without a broker gives its one record up after a moment; until then its queue is full."""
     nowhere = {"bootstrap.servers": "127.0.0.1:9", "queue.buffering.max.messages": 1, "message.timeout.ms": 300}
-    producer = Producer({**nowhere, "log_level": 0})
-    producer.produce("t", b"first")
+    producer, told = Producer({**nowhere, "log_level": 0}), []
+
+    def given_up(_error: KafkaError | None, message: Message) -> None:
+        told.append(message.value())
+
+    producer.produce("t", b"first", None, -1, given_up)
     with pytest.raises(BufferError):
-        producer.produce("t", b"second")
-    patiently(producer, "t", b"second")
-    assert len(producer) == 1
-    producer.purge()
+        producer.produce("t", b"second", None, -1, given_up)
+    patiently(producer, "t", b"second", None, -1, given_up)
+    assert told == [b"first"], "the second went in when the first had left"
+    assert producer.flush(30) == 0
+    assert told == [b"first", b"second"]
 
 
 def test_a_quarantine_takes_records_of_any_size() -> None:
