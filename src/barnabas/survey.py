@@ -16,8 +16,7 @@ from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
 from barnabas.ledger.records import LedgerState
 from barnabas.ledger.registration import newer_epoch
-from barnabas.ledger.takeover import read_state
-from barnabas.ledger.topic import ledger_partition
+from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection, Offsets, Partition, Route, TopicDescription
 from barnabas.naming import destination_name, selected
 from barnabas.plan import Survey

@@ -8,8 +8,7 @@ import time
 from barnabas.errors import Fenced
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger.alive import SignsOfLife
-from barnabas.ledger.records import LedgerState
-from barnabas.ledger.topic import ledger_partition
+from barnabas.ledger.topic import folded, ledger_partition
 from barnabas.model import Partition, Range
 from barnabas.preparation import Prepared
 from barnabas.step import keep_in_step
@@ -44,9 +43,7 @@ class Watch:
         if not now and not self._is_due("epoch", self.EPOCH_SECONDS):
             return
         mark = self._surveyor.destination.high_watermark(ledger_partition(self._ledger))
-        state = LedgerState(self._ledger)
-        for message in self._reader.read(self._read_to, mark):
-            state.add(message.offset() or 0, message.key(), message.value())
+        state = folded(self._ledger, self._reader.read(self._read_to, mark))
         self._read_to = max(self._read_to, mark)
         if state.epoch > self._epoch:
             raise Fenced(

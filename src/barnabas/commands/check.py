@@ -14,16 +14,16 @@ from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
 from barnabas.errors import BarnabasError, ConfigError
 from barnabas.kafka.admin import Admin
-from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
 from barnabas.schemas.registry import RegistryClient
+from barnabas.survey import Surveyor
 from barnabas.tunnel.diagnose import Step, diagnose
 
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
     mirrors = chosen(args, configuration) if configuration.mirrors else ()
     for mirror in mirrors:
-        _refuse_unknown_settings(configuration, mirror)
+        Surveyor(configuration, mirror)  # makes the clients that a run would make, which refuse unknown settings
     _refuse_wrong_sql(configuration, mirrors)
     if args.connect:
         return _connect(args, configuration, mirrors)
@@ -35,13 +35,6 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     else:
         print(yaml.safe_dump(effective, sort_keys=False, allow_unicode=True), end="")
     return 0
-
-
-def _refuse_unknown_settings(configuration: Configuration, mirror: Mirror) -> None:
-    """Makes the clients that a run would make; nobody waits for them to connect."""
-    Admin(connection(mirror.source, configuration.clusters[mirror.source]))
-    to = connection(mirror.destination, configuration.clusters[mirror.destination])
-    refuse_unknown(to, mirror.producer, f'{mirror.place}: mirror "{mirror.name}"')
 
 
 def _refuse_wrong_sql(configuration: Configuration, mirrors: tuple[Mirror, ...]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from barnabas.errors import Fenced
 from barnabas.kafka.producer import TransactionalProducer, append
-from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
+from barnabas.ledger.topic import read_state
 from barnabas.model import Connection, Properties
 
 
@@ -38,13 +38,7 @@ def opened_writer(
 
 def newer_epoch(connection: Connection, ledger: str, first: int, until: int, *, but: str | None = None) -> str | None:
     """A sentence about the last epoch record in [first, until), or None; also None when the run `but` began it."""
-    reader = PartitionReader(connection, ledger, committed=False)
-    try:
-        state = records.LedgerState(ledger)
-        for message in reader.read(first, until):
-            state.add(message.offset() or 0, message.key(), message.value())
-    finally:
-        reader.close()
+    state = read_state(connection, ledger, until, first=first, committed=False)
     if not state.begun_by_another_than(but):
         return None
     return f"epoch {state.epoch} was begun by {state.epoch_run}: another barnabas runs this mirror now"

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import INIT_SECONDS, TransactionalProducer, append
-from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.ledger.records import LedgerState
-from barnabas.ledger.topic import ledger_partition
+from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection
 
 RELEASE_SECONDS = 5.0  # a clean stop is over in ten
@@ -24,18 +23,6 @@ class Epoch:
     number: int
     run: str
     state: LedgerState
-
-
-def read_state(connection: Connection, topic: str, until: int, *, committed: bool) -> LedgerState:
-    """The ledger's records in [0, until), folded."""
-    state = LedgerState(topic)
-    reader = PartitionReader(connection, topic, committed=committed)
-    try:
-        for message in reader.read(0, until):
-            state.add(message.offset() or 0, message.key(), message.value())
-    finally:
-        reader.close()
-    return state
 
 
 def take_over(connection: Connection, admin: Admin, topic: str, *, run: str, source_id: str) -> Epoch:

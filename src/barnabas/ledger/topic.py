@@ -1,10 +1,16 @@
-"""The ledger as a topic: made, and checked."""
+"""The ledger as a topic: made, checked, read and folded."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from confluent_kafka import Message
+
 from barnabas.errors import Refused
 from barnabas.kafka.admin import Admin, eventually
-from barnabas.model import Partition, TopicDescription
+from barnabas.kafka.reader import PartitionReader
+from barnabas.ledger.records import LedgerState
+from barnabas.model import Connection, Partition, TopicDescription
 
 SETTINGS = {
     "cleanup.policy": "compact",
@@ -35,6 +41,22 @@ def checked(admin: Admin, description: TopicDescription) -> None:
             f"{admin.where}: ledger {description.name} has {description.partitions} partitions and cleanup.policy="
             f"{policy}; it must have 1 and compact, or positions would be lost: mend or delete the topic"
         )
+
+
+def read_state(connection: Connection, topic: str, until: int, *, first: int = 0, committed: bool) -> LedgerState:
+    """The ledger's records in [first, until), folded."""
+    reader = PartitionReader(connection, topic, committed=committed)
+    try:
+        return folded(topic, reader.read(first, until))
+    finally:
+        reader.close()
+
+
+def folded(topic: str, messages: Iterable[Message]) -> LedgerState:
+    state = LedgerState(topic)
+    for message in messages:
+        state.add(message.offset() or 0, message.key(), message.value())
+    return state
 
 
 def ledger_partition(topic: str) -> Partition:
