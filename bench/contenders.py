@@ -115,7 +115,6 @@ def mirrormaker(errand: Errand, tuning: Mapping[str, str]) -> Program:
 
 
 _MM2_TOPICS = (
-    "offset-syncs.topic",
     "config.storage",
     "offset.storage",
     "status.storage",
