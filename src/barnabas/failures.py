@@ -7,6 +7,11 @@ import re
 from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.worker.task import unmarked
 
+
+class BatchTooLarge(Unavailable):
+    """A batch of large records did not fit into the memory there is for it."""
+
+
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
     (r"SaslAuthenticationException", Unavailable, "the source refused our credentials: are they right?"),
@@ -21,6 +26,7 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"ExecutorLostFailure|Lost executor", Unavailable, "an executor was lost"),
     (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a row"),
     (r"AnalysisException|ParseException|UNRESOLVED_|DATATYPE_MISMATCH|PARSE_SYNTAX", Refused, "`where` is not right"),
+    (r"memory\.OutOfMemoryException|OutOfDirectMemory", BatchTooLarge, "records are too large for batches this long"),
     (r"No space left on device", Unavailable, "the disk is full"),
 )  # fmt: skip
 

@@ -147,6 +147,9 @@ class Replication:
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
+                if isinstance(failure, failures.BatchTooLarge) and session.bound_batches(self.spark):
+                    log.info("%s; from here on batches are weighed", failure)
+                    continue
                 well = self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
                 if pause is None:

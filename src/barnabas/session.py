@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,10 +26,15 @@ from barnabas.lab.jars import spark_jars
 
 log = logging.getLogger(__name__)
 
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP each batch stalls for 40 ms
     "spark.buffer.size": str(1024 * 1024),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # To weigh a batch after each row takes a third of a task's time, so batches are weighed only once a run has met
+    # records that are too large for that: a task then fails, not the JVM, and `bound_batches` is asked for.
+    _BATCH_BYTES: str(2**31 - 1),
+    "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
@@ -54,8 +60,11 @@ JAVA_OPTIONS = (
     "-Xlog:disable",  # its warnings would stand among a command's results
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
+COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
+SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `bound_batches`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
+LARGE_BATCH = 16 * 1024 * 1024  # bytes; a buffer that grows past it takes three times as much for a moment
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
@@ -78,6 +87,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
+        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own)
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
@@ -91,11 +101,25 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def _with_defaults(own: str) -> str:
+    """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one."""
+    collector = [] if re.search(r"-XX:\+Use\w*GC\b", own) else [COLLECTOR]
+    return " ".join((*collector, f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m", own)).rstrip()
+
+
 def _silence(spark: SparkSession) -> None:
     """PySpark's accumulator server prints a traceback when the JVM goes in the middle of a word."""
     server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
+
+
+def bound_batches(spark: SparkSession) -> bool:
+    """Bounds the batches of every query that starts from now on in bytes too; False when they are already."""
+    if int(spark.conf.get(_BATCH_BYTES) or 0) <= LARGE_BATCH:
+        return False
+    spark.conf.set(_BATCH_BYTES, LARGE_BATCH)
+    return True
 
 
 def ended(spark: SparkSession) -> bool:
@@ -144,7 +168,11 @@ def _master(master: str) -> str:
     """`local[*]` with more slots than one mirror takes: while its tasks wait for a cluster, others move."""
     if master != "local[*]":
         return master
-    return f"local[{SLOTS_PER_CORE * max(2, os.cpu_count() or 1)}]"
+    return f"local[{_slots()}]"
+
+
+def _slots() -> int:
+    return SLOTS_PER_CORE * max(2, os.cpu_count() or 1)
 
 
 @contextmanager

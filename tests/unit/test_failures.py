@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import errors, failures
 from barnabas.errors import BadRecord, BarnabasError, Fenced, Lost, Refused, Unavailable
-from barnabas.failures import Unexplained, explained
+from barnabas.failures import BatchTooLarge, Unexplained, explained
 from barnabas.patience import FIRST_PAUSE, LONGEST_PAUSE, UNEXPLAINED_TRIES, Patience
 from barnabas.schemas.answers import Conflict
 from barnabas.worker.task import marked, unmarked
@@ -34,6 +34,11 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
     ("x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [a]\ny", Refused, "grant it"),
     ("o.a.k.common.errors.SaslAuthenticationException: Authentication failed", Unavailable, "credentials"),
     ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", Refused, "CA right"),
+    (
+        "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.",
+        BatchTooLarge,
+        "too large for batches",
+    ),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
     ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
     ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),

@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,19 @@ RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields
 
 def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow: writes all rows in one transaction and yields a receipt per source partition."""
-    gc.set_threshold(GARBAGE)
+    _spare_the_collector()
     try:
         _refuse_second_attempt()
         yield _receipts(_written(task, batches))
     except BarnabasError as error:
         raise marked(error) from None
+
+
+@cache
+def _spare_the_collector() -> None:
+    """Once in a worker: what it has imported is not looked through again, which PySpark asks for after each task."""
+    gc.set_threshold(GARBAGE)
+    gc.freeze()
 
 
 def _refuse_second_attempt() -> None:
