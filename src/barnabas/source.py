@@ -22,10 +22,8 @@ OPTIONS = {
 }
 
 
-def records(
-    spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, batch_records: int, lanes: int
-) -> DataFrame:
-    """Committed records of every partition of the plan, each from its position, spread over `lanes` tasks.
+def records(spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, batch_records: int) -> DataFrame:
+    """Committed records of every partition of the plan, each from its position.
 
     Partitions are assigned, not subscribed to: a new one would begin where Spark thinks best.
     """
@@ -45,5 +43,4 @@ def records(
         .option("startingOffsets", json.dumps(starting))
         .option("maxOffsetsPerTrigger", batch_records)
         .load()
-        .coalesce(lanes)
     )
