@@ -44,7 +44,13 @@ PLAIN = Way(
 HUB = Way(
     "mux + demux",
     [
-        {"name": "mux", "kind": "mux", "from": TOPIC, "identifier": "spoke-1"},
+        {
+            "name": "mux",
+            "kind": "mux",
+            "from": TOPIC,
+            "identifier": "spoke-1",
+            "topics": {"settings": {"retention.bytes": -1}},  # the demux has yet to read it
+        },
         {
             "name": "demux",
             "kind": "demux",

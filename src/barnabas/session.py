@@ -37,6 +37,7 @@ SETTINGS = {
     "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.task.maxFailures": "1",  # a retry is a new epoch (D)
@@ -60,6 +61,7 @@ JAVA_OPTIONS = (
     "-Xlog:disable",  # its warnings would stand among a command's results
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
+YOUNG_MEMORY = "-Xmn512m"  # what is fetched is gone before the next collection: hardly anything is to be copied
 COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `bound_batches`
 JVM_SECONDS = 10.0
@@ -104,7 +106,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
 def _with_defaults(own: str) -> str:
     """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one."""
     collector = [] if re.search(r"-XX:\+Use\w*GC\b", own) else [COLLECTOR]
-    return " ".join((*collector, f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m", own)).rstrip()
+    return " ".join((*collector, YOUNG_MEMORY, f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m", own)).rstrip()
 
 
 def _silence(spark: SparkSession) -> None:
