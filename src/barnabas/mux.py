@@ -74,7 +74,8 @@ def demultiplexed(
     """
     found = records.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
     found = found.withColumn("_behind", _stand_behind(F.col("headers")))
-    # a step of its own for each: Spark computes a column once, but an expression wherever it stands
+    # A step of its own for each: Spark computes a column once, but an expression wherever it stands. All but the last
+    # become one loop in Java, which a lambda would prevent: each step would write its rows anew.
     found = found.select(
         "*", *[_text(name).alias(name) for name in (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, IDENTIFIER)]
     )
@@ -102,7 +103,7 @@ def demultiplexed(
 def _understood(template: str, names: Mapping[str, str]) -> list[Column]:
     """What the headers mean; null where they say nothing that can be."""
     partition = _within(F.col(PARTITION).try_cast("int"), MOST_PARTITIONS - 1)
-    stated = F.col("_behind") | F.exists(F.col("headers"), lambda h: h["key"] == F.lit(PARTITIONS))
+    stated = F.col("_behind") | F.array_contains(F.col("headers")["key"], PARTITIONS)
     count = F.when(stated, F.col(PARTITIONS).try_cast("int")).otherwise(partition + 1)
     return [
         _named(template, F.col(TOPIC), F.col(IDENTIFIER), names).alias("_name"),
@@ -128,9 +129,9 @@ def _stand_behind(headers: Column) -> Column:
 def _text(name: str) -> Column:
     """A MUX header's value as text: by its place, or by its name, the last one counting."""
     headers = F.col("headers")
-    by_place = F.element_at(headers, ALL.index(name) - len(ALL))["value"]
-    by_name = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(name)), F.lit(-1))["value"]
-    return F.when(F.col("_behind"), by_place).otherwise(by_name).cast("string")
+    by_place = F.size(headers) + (ALL.index(name) - len(ALL))
+    by_name = F.size(headers) - F.array_position(F.reverse(headers["key"]), F.lit(name))  # the size itself: not there
+    return F.get(headers, F.when(F.col("_behind"), by_place).otherwise(by_name).cast("int"))["value"].cast("string")
 
 
 def _without(headers: Column) -> Column:

@@ -196,14 +196,16 @@ def _headers(task: WriteTask, batch: pa.RecordBatch) -> list[Headers | None]:
     flat = column.flatten()
     if len(flat) == 0:
         return [None] * len(column)
-    names = flat.field(0)
+    names = pc.dictionary_encode(flat.field(0))  # there are few: each is made a string once
     at = (column.offsets.to_numpy() - column.offsets[0].as_py()).tolist()
-    damaged = pc.match_substring(names, _REPLACEMENT)
+    damaged = pc.match_substring(names.dictionary, _REPLACEMENT)
     if bool(pc.any(damaged).as_py()):
-        first = pc.index(damaged, True).as_py()
+        code = pc.index(damaged, True).as_py()
+        first = pc.index(names.indices, pa.scalar(code, names.indices.type)).as_py()
         raise BadRecord(
             f'mirror "{task.mirror}": {_place(task, batch, bisect_right(at, first) - 1)} has the header name '
-            f"{names[first].as_py()!r}, which is not UTF-8: Spark cannot bring it as it was"
+            f"{names.dictionary[code].as_py()!r}, which is not UTF-8: Spark cannot bring it as it was"
         )
-    pairs = list(zip(names.to_pylist(), flat.field(1).to_pylist(), strict=True))
+    each = np.array(names.dictionary.to_pylist(), dtype=object)[names.indices.to_numpy()].tolist()
+    pairs = list(zip(each, flat.field(1).to_pylist(), strict=True))
     return [pairs[first:following] for first, following in pairwise(at)]
