@@ -57,9 +57,7 @@ def multiplexed(records: DataFrame, spoke: Spoke) -> DataFrame:
         IDENTIFIER: F.lit(spoke.identifier),
         CLUSTER_ID: F.lit(spoke.cluster_id),
     }
-    added = F.array(
-        *[F.struct(F.lit(name).alias("key"), values[name].cast("binary").alias("value")) for name in ALL]
-    ).cast(HEADERS)
+    added = F.array(*[F.struct(F.lit(name).alias("key"), values[name].cast("binary").alias("value")) for name in ALL])
     return records.withColumn("headers", F.concat(F.coalesce("headers", F.array().cast(HEADERS)), added))
 
 
