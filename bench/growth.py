@@ -19,7 +19,7 @@ from bench.workload import fill_at_once
 TITLE = "Growth"
 TOPIC = "growth"
 PARTITIONS = 4
-WARM_MILLIONS = 6
+WARM_MILLIONS = 20
 MILLIONS = (1, 2, 4, 8)
 TOLERANCE = 0.15
 LOT_SECONDS = 300.0

@@ -38,6 +38,8 @@ from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
+# Between the beginnings of two micro-batches, for each partition: what an idle one costs grows with their number too.
+PARTITION_MILLIS = 2
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -277,7 +279,8 @@ class Replication:
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:
             return stream.trigger(availableNow=True).start()
-        stream = stream.option("asyncProgressTrackingEnabled", "true")
+        pause = f"{PARTITION_MILLIS * len(prepared.plan.stretches)} milliseconds"
+        stream = stream.trigger(processingTime=pause).option("asyncProgressTrackingEnabled", "true")
         return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
 
     def _stop(self, query: StreamingQuery) -> None:
