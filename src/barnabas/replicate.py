@@ -38,8 +38,8 @@ from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
-# Between the beginnings of two micro-batches, for each partition: what an idle one costs grows with their number too.
-PARTITION_MILLIS = 2
+# To look for new records costs something for each partition: a mirror of many begins its micro-batches so far apart.
+FEW_PARTITIONS, MILLIS_FOR_EACH_MORE = 100, 5
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -279,8 +279,8 @@ class Replication:
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:
             return stream.trigger(availableNow=True).start()
-        pause = f"{PARTITION_MILLIS * len(prepared.plan.stretches)} milliseconds"
-        stream = stream.trigger(processingTime=pause).option("asyncProgressTrackingEnabled", "true")
+        apart = MILLIS_FOR_EACH_MORE * max(0, len(prepared.plan.stretches) - FEW_PARTITIONS)
+        stream = stream.trigger(processingTime=f"{apart} milliseconds").option("asyncProgressTrackingEnabled", "true")
         return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
 
     def _stop(self, query: StreamingQuery) -> None:
