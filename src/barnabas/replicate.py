@@ -39,7 +39,7 @@ from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
 # To look for new records costs something for each partition: a mirror of many begins its micro-batches so far apart.
-FEW_PARTITIONS, MILLIS_FOR_EACH_MORE = 100, 5
+FEW_PARTITIONS, MILLIS_FOR_EACH_MORE, MOST_MILLIS = 100, 5, 5_000
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -265,11 +265,12 @@ class Replication:
     def _query(self, prepared: Prepared, name: str, checkpoint: Path) -> StreamingQuery:
         """The one streaming plan: source → transform → writer → receipts. Its checkpoint is thrown away."""
         cluster = self.configuration.clusters[self.mirror.source]
+        apart = min(MILLIS_FOR_EACH_MORE * max(0, len(prepared.plan.stretches) - FEW_PARTITIONS), MOST_MILLIS)
         records = source.records(
             self.spark,
             prepared.plan,
             hidden(java_properties(cluster, self.mirror.consumer), checkpoint.parent / "secrets"),
-            batch_records=self.mirror.batch.records,
+            batch_records=self.mirror.batch.records * max(1000, apart) // 1000,  # no fewer of them a second
         )
         # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
         lanes = self.mirror.batch.lanes or session.lanes(self.spark)
@@ -279,7 +280,6 @@ class Replication:
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
         if self.until_caught_up:
             return stream.trigger(availableNow=True).start()
-        apart = MILLIS_FOR_EACH_MORE * max(0, len(prepared.plan.stretches) - FEW_PARTITIONS)
         stream = stream.trigger(processingTime=f"{apart} milliseconds").option("asyncProgressTrackingEnabled", "true")
         return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
 

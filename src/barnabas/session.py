@@ -89,7 +89,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
-        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own)
+        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"])
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
@@ -103,10 +103,12 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _with_defaults(own: str) -> str:
+def _with_defaults(own: str, heap: str) -> str:
     """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one."""
-    collector = [] if re.search(r"-XX:\+Use\w*GC\b", own) else [COLLECTOR]
-    return " ".join((*collector, YOUNG_MEMORY, f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m", own)).rstrip()
+    given = " ".join((own, *(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))))
+    collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
+    memory = [YOUNG_MEMORY] if collector and heap == SETTINGS["spark.driver.memory"] else []
+    return " ".join((*collector, *memory, f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m", own)).rstrip()
 
 
 def _silence(spark: SparkSession) -> None:
@@ -118,7 +120,7 @@ def _silence(spark: SparkSession) -> None:
 
 def bound_batches(spark: SparkSession) -> bool:
     """Bounds the batches of every query that starts from now on in bytes too; False when they are already."""
-    if int(spark.conf.get(_BATCH_BYTES) or 0) <= LARGE_BATCH:
+    if spark.conf.get(_BATCH_BYTES) != SETTINGS[_BATCH_BYTES]:
         return False
     spark.conf.set(_BATCH_BYTES, LARGE_BATCH)
     return True

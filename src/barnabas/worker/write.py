@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,9 @@ from barnabas.worker.rows import Rows, Run, rows
 from barnabas.worker.task import WriteTask, marked
 from barnabas.worker.writer import dropped, patiently, writer
 
-LONGEST_TRANSACTION = 1.0  # seconds, after which readers see what is there: a commit takes a hundredth of that
+TRANSACTION = 1.0  # seconds, after which readers see what is there
+LONGEST_TRANSACTION = 20.0  # where commits take long: the broker gives up on one after 180
+COMMIT_SHARE = 5  # a transaction lasts at least so many times as long as its commit
 GARBAGE = 500_000  # a batch with headers is tens of thousands of tuples, none of them in a circle
 RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields__)
 
@@ -111,7 +113,7 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt
                 ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
                 transaction = transaction or _Transaction(task, tallies)
                 transaction.write(ready)
-                if transaction.seconds() > LONGEST_TRANSACTION:
+                if transaction.is_long():
                     transaction.commit()
                     transaction = None
         if transaction is not None:
@@ -136,6 +138,8 @@ def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
 class _Transaction:
     """One Kafka transaction: records and the positions past them, together or not at all (A)."""
 
+    commit_seconds: ClassVar[float] = 0.0  # of the last commit in this worker
+
     def __init__(self, task: WriteTask, tallies: dict[tuple[int, int], Tally]) -> None:
         self.task = task
         self.tallies = tallies
@@ -144,8 +148,9 @@ class _Transaction:
         self.producer.begin()
         self._began = time.monotonic()
 
-    def seconds(self) -> float:
-        return time.monotonic() - self._began
+    def is_long(self) -> bool:
+        enough = max(TRANSACTION, COMMIT_SHARE * _Transaction.commit_seconds)
+        return time.monotonic() - self._began > min(enough, LONGEST_TRANSACTION)
 
     def write(self, ready: Rows) -> None:
         told = self._tell(ready)
@@ -166,7 +171,8 @@ class _Transaction:
             patiently(self.producer, self.task.ledger, *ours, 0)
         started = time.monotonic()
         self.producer.commit()
-        millis = int((time.monotonic() - started) * 1000)
+        _Transaction.commit_seconds = time.monotonic() - started
+        millis = int(_Transaction.commit_seconds * 1000)
         for tally in self.touched.values():
             tally.commit_millis = max(tally.commit_millis, millis)
 
