@@ -1,4 +1,4 @@
-"""A task: Arrow batches in, one Kafka transaction, receipts out.
+"""A task: Arrow batches in, a Kafka transaction or several, receipts out.
 
 begin → every row in order, as it was → one position per source partition → commit → receipts
 """
@@ -34,7 +34,7 @@ RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields
 
 
 def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: writes all rows in one transaction and yields a receipt per source partition."""
+    """For mapInArrow: writes all rows in transactions and yields a receipt per source partition."""
     _spare_the_collector()
     try:
         _refuse_second_attempt()
