@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,6 +21,7 @@ from barnabas.model import Connection, Properties
 
 SOCKET_SECONDS = 20
 INIT_SECONDS = 60
+CONNECT_SECONDS = 1.0
 MESSAGE_SECONDS = 100  # what is in a full queue must get through a slow link in this time, or no transaction ever ends
 TRANSACTION_SECONDS = 180
 
@@ -39,10 +41,16 @@ DURABILITY: Properties = {
 }
 
 
-def append(connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]]) -> list[int]:
-    """Appends to partition 0, idempotent and acknowledged by all; the offsets."""
+def append(
+    connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]], *, once: bool = False
+) -> list[int]:
+    """Appends to partition 0, acknowledged by all; the offsets.
+
+    `once`: never twice, for a record whose offset means something. It takes half a second: librdkafka asks for the
+    id of an idempotent producer before there is a connection, and then again only after that time.
+    """
     where = f'cluster "{connection.cluster}": append to {topic}'
-    producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0})
+    producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once})
     outcomes: list[tuple[KafkaError | None, int]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -93,8 +101,13 @@ class TransactionalProducer:
         self.produce = self._producer.produce
         self.poll = self._producer.poll
 
-    def init(self, seconds: float = INIT_SECONDS) -> None:
-        """Aborts what this id left open, and fences whoever used it before."""
+    def init(self, topic: str, seconds: float = INIT_SECONDS) -> None:
+        """Aborts what this id left open, and fences whoever used it before.
+
+        Any topic that is there serves to connect first, or librdkafka would look again only after half a second.
+        """
+        with suppress(KafkaException):  # what is wrong, init will say
+            self._producer.list_topics(topic, timeout=CONNECT_SECONDS)
         self._call(self._producer.init_transactions, "init transactions", seconds)
 
     def begin(self) -> None:

@@ -25,8 +25,8 @@ def opened_writer(
     """A producer that may write for `epoch`; Fenced when another run has taken over."""
     producer = TransactionalProducer(connection, transactional_id, extra)
     # 1. whatever this id left open is aborted, whoever held it is fenced
-    producer.init()
-    # 2. from here on the next driver will find us
+    producer.init(ledger)
+    # 2. from here on the next driver will find us; said twice, by a retry, is said once
     registration = records.writer_key(transactional_id, epoch), records.writer_value(run)
     (offset,) = append(connection, ledger, [registration])
     # 3. or we find it

@@ -28,7 +28,7 @@ class Epoch:
 def take_over(connection: Connection, admin: Admin, topic: str, *, run: str, source_id: str) -> Epoch:
     """Ends every earlier run of the mirror and returns the positions it left."""
     # 1. our epoch is the offset of our epoch record
-    (number,) = append(connection, topic, [(records.epoch_key(), records.epoch_value(run, source_id))])
+    (number,) = append(connection, topic, [(records.epoch_key(), records.epoch_value(run, source_id))], once=True)
     # 2. whoever registered before it may still write
     writers = read_state(connection, topic, number, committed=False).writers
     # 3. fence them all (B)
@@ -46,17 +46,17 @@ def fence(
     if not wanted:
         return
     ids = sorted({transactional_id for transactional_id, _ in wanted})
-    _init_all(connection, ids, seconds)
+    _init_all(connection, topic, ids, seconds)
     append(connection, topic, [(records.writer_key(i, epoch), None) for i, epoch in wanted])
 
 
-def _init_all(connection: Connection, ids: list[str], seconds: float) -> None:
+def _init_all(connection: Connection, topic: str, ids: list[str], seconds: float) -> None:
     """All at once, in threads that a process which ends does not wait for; raises the first failure."""
     failures: list[BaseException] = []
 
     def init(transactional_id: str) -> None:
         try:
-            TransactionalProducer(connection, transactional_id).init(seconds)
+            TransactionalProducer(connection, transactional_id).init(topic, seconds)
         except BaseException as failure:  # noqa: BLE001 - raised below, in the caller's thread
             failures.append(failure)
 

@@ -138,7 +138,7 @@ def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
 class _Transaction:
     """One Kafka transaction: records and the positions past them, together or not at all (A)."""
 
-    commit_seconds: ClassVar[float] = 0.0  # of the last commit in this worker
+    commit_seconds: ClassVar[float | None] = None  # of the last commit in this worker
 
     def __init__(self, task: WriteTask, tallies: dict[tuple[int, int], Tally]) -> None:
         self.task = task
@@ -149,6 +149,9 @@ class _Transaction:
         self._began = time.monotonic()
 
     def is_long(self) -> bool:
+        """A worker's first ends with its first batch: after a restart readers see at once that it goes on."""
+        if _Transaction.commit_seconds is None:
+            return True
         enough = max(TRANSACTION, COMMIT_SHARE * _Transaction.commit_seconds)
         return time.monotonic() - self._began > min(enough, LONGEST_TRANSACTION)
 
@@ -171,8 +174,8 @@ class _Transaction:
             patiently(self.producer, self.task.ledger, *ours, 0)
         started = time.monotonic()
         self.producer.commit()
-        _Transaction.commit_seconds = time.monotonic() - started
-        millis = int(_Transaction.commit_seconds * 1000)
+        seconds = _Transaction.commit_seconds = time.monotonic() - started
+        millis = int(seconds * 1000)
         for tally in self.touched.values():
             tally.commit_millis = max(tally.commit_millis, millis)
 
