@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from typing import Any, ClassVar, cast
 
-from pyspark.sql import DataFrame
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
+from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.board import MirrorBoard
@@ -24,6 +19,7 @@ from barnabas.model import Partition, Receipt
 
 METRIC = "receipts"
 READ_METRIC = "read"
+Progress = Mapping[str, Any]  # of one micro-batch, as Spark's JSON tells it
 FIELDS = tuple(field.name for field in fields(Receipt))
 
 
@@ -38,13 +34,28 @@ def weighed(records: DataFrame) -> DataFrame:
     return records.observe(READ_METRIC, F.sum(size.cast("long")).alias("bytes"))
 
 
-class ReceiptListener(StreamingQueryListener):
+class ReceiptListener:
     """Hands each query's progress to its mirror's board: every micro-batch once, in order."""
 
     def __init__(self) -> None:
         self._boards: dict[str, MirrorBoard] = {}
         self._taken: dict[str, int] = {}  # by query: the last micro-batch that its board has
         self._lock = threading.Lock()
+        self._callbacks: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """All that PySpark wants of a listener: what it registers in the JVM."""
+        if self._callbacks is None:
+            jvm: Any = SparkContext._jvm
+            self._callbacks = jvm.PythonStreamingQueryListenerWrapper(_Callbacks(self._take))
+        return self._callbacks
+
+    def attach(self, spark: SparkSession) -> None:
+        spark.streams.addListener(cast(StreamingQueryListener, self))
+
+    def detach(self, spark: SparkSession) -> None:
+        spark.streams.removeListener(cast(StreamingQueryListener, self))
 
     def follow(self, query_name: str, board: MirrorBoard) -> None:
         with self._lock:
@@ -52,8 +63,13 @@ class ReceiptListener(StreamingQueryListener):
 
     def catch_up(self, query: StreamingQuery) -> None:
         """Takes now what Spark's event bus has not brought yet: a query that ended has all of it."""
-        for progress in query.recentProgress:
-            self._take(progress)
+        missed: list[Progress] = []
+        for progress in reversed(list(query._jsq.recentProgress())):
+            missed.append(json.loads(progress.json()))
+            if missed[-1]["batchId"] <= self._taken.get(missed[-1]["name"], -1):
+                break
+        for told in reversed(missed):
+            self._take(told)
 
     def forget(self, query_name: str) -> None:
         """What an old query still has to tell must not touch the next one's board."""
@@ -61,45 +77,53 @@ class ReceiptListener(StreamingQueryListener):
             self._boards.pop(query_name, None)
             self._taken.pop(query_name, None)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self._take(event.progress)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        pass
-
-    def _take(self, progress: StreamingQueryProgress) -> None:
-        name = progress.name or ""
+    def _take(self, progress: Progress) -> None:
+        name = progress["name"]
         with self._lock:
             board = self._boards.get(name)
-            if board is None or not progress.sources or progress.batchId <= self._taken.get(name, -1):
+            if board is None or not progress["sources"] or progress["batchId"] <= self._taken.get(name, -1):
                 return
-            self._taken[name] = progress.batchId
+            self._taken[name] = progress["batchId"]
             _post(progress, board)
 
 
-def _post(progress: StreamingQueryProgress, board: MirrorBoard) -> None:
-    source = progress.sources[0]
-    row = progress.observedMetrics.get(METRIC)
-    weight = progress.observedMetrics.get(READ_METRIC)
-    receipts = [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else []
+class _Callbacks:
+    """What the JVM calls. PySpark's own asks it back for each field of a progress, some hundred calls that cost more
+    than a small micro-batch itself; this one asks once, for all of it as JSON.
+    """
+
+    def __init__(self, take: Callable[[Progress], None]) -> None:
+        self._take = take
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._take(json.loads(event.progress().json()))
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    class Java:
+        implements: ClassVar = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
+
+
+def _post(progress: Progress, board: MirrorBoard) -> None:
+    source = progress["sources"][0]
+    metrics = progress.get("observedMetrics", {})
+    row, weight = metrics.get(METRIC), metrics.get(READ_METRIC)
     board.batch(
-        receipts,
-        ends=_offsets(source.endOffset),
-        latest=_offsets(source.latestOffset),
-        read=progress.numInputRows,
-        read_bytes=(weight["bytes"] or 0) if weight else None,
-        millis=progress.batchDuration,
+        [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else [],
+        ends=_offsets(source.get("endOffset")),
+        latest=_offsets(source.get("latestOffset")),
+        read=progress["numInputRows"],
+        read_bytes=(weight.get("bytes") or 0) if weight else None,
+        millis=progress["batchDuration"],
     )
 
 
-def _offsets(text: str | None) -> dict[Partition, int]:
-    if not text:
-        return {}
-    tree: Mapping[str, Mapping[str, int]] = json.loads(text)
-    return {Partition(topic, int(n)): at for topic, partitions in tree.items() for n, at in partitions.items()}
+def _offsets(tree: Mapping[str, Mapping[str, int]] | None) -> dict[Partition, int]:
+    return {Partition(topic, int(n)): at for topic, each in (tree or {}).items() for n, at in each.items()}

@@ -63,7 +63,7 @@ class Replicator:
         self._configuration = configuration
         self._until_caught_up = until_caught_up
         self._listener = ReceiptListener()
-        spark.streams.addListener(self._listener)
+        self._listener.attach(spark)
         self._threads: list[threading.Thread] = []
 
     def start(self, mirrors: Sequence[Mirror]) -> None:
@@ -95,7 +95,7 @@ class Replicator:
     def close(self) -> None:
         """Leaves the Spark session as it was."""
         try:
-            self._spark.streams.removeListener(self._listener)
+            self._listener.detach(self._spark)
         except Exception as error:  # noqa: BLE001 - py4j raises what a dying JVM leaves it
             log.debug("removing the listener: %s", error)
 
