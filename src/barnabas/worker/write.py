@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,10 @@ TRANSACTION = 1.0  # seconds, after which readers see what is there
 LONGEST_TRANSACTION = 20.0  # where commits take long: the broker gives up on one after 180
 COMMIT_SHARE = 5  # a transaction lasts at least so many times as long as its commit
 GARBAGE = 500_000  # a batch with headers is tens of thousands of tuples, none of them in a circle
+FREEZES = 2
 RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields__)
+
+_tasks = itertools.count()
 
 
 def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -43,11 +46,14 @@ def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         raise marked(error) from None
 
 
-@cache
 def _spare_the_collector() -> None:
-    """Once in a worker: what it has imported is not looked through again, which PySpark asks for after each task."""
-    gc.set_threshold(GARBAGE)
-    gc.freeze()
+    """What a worker has imported is not looked through again, which PySpark asks for after each task.
+
+    Twice, because a first task ends with imports too. Not each time: what is frozen and becomes a circle stays.
+    """
+    if next(_tasks) < FREEZES:
+        gc.set_threshold(GARBAGE)
+        gc.freeze()
 
 
 def _refuse_second_attempt() -> None:
