@@ -1,6 +1,7 @@
 """`python -m bench`: the table, or a scenario by its name."""
 
 import argparse
+import itertools
 import signal
 import sys
 import time
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from bench import growth, idle, latency, mux, restart, translation, tunnelled
+from bench import breakdown, growth, idle, latency, mux, restart, translation, tunnelled
 from bench.contenders import CONTENDERS, Contender, Errand
 from bench.courses import laid
 from bench.ground import Ground, ground
@@ -16,7 +17,7 @@ from bench.race import race
 from bench.report import Report
 from bench.shapes import SHAPES
 
-SCENARIOS = {it.TITLE: it for it in (growth, idle, restart, translation, mux, tunnelled)}
+SCENARIOS = {it.TITLE: it for it in (breakdown, growth, idle, restart, translation, mux, tunnelled)}
 NAMES = {it.__name__.rpartition(".")[2]: it for it in SCENARIOS.values()}
 
 
@@ -27,12 +28,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shapes", default=",".join(SHAPES), help="%(default)s")
     parser.add_argument("--partitions", default="4,64", help="%(default)s")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="%(default)s")
-    parser.add_argument("--rounds", type=int, default=2, help="how often each contender has its turn: %(default)s")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each contender has its turn: %(default)s")
     parser.add_argument("--seconds", type=float, default=20.0, help="of the steady part of a race: %(default)s")
-    parser.add_argument("--warm", type=float, default=15.0, help="seconds of copying before that: %(default)s")
+    parser.add_argument("--warm", type=float, default=30.0, help="seconds of copying before that: %(default)s")
     parser.add_argument("--pace-seconds", type=float, default=60.0, help="of a latency run: %(default)s")
     parser.add_argument("--pace-warm", type=float, default=60.0, help="seconds before that: %(default)s")
-    parser.add_argument("--gigabytes", type=float, default=4.0, help="no source topic is larger: %(default)s")
+    parser.add_argument("--gigabytes", type=float, default=8.0, help="no source topic is larger: %(default)s")
     parser.add_argument("--results", default="latest", help="name of the files in bench/results: %(default)s")
     args = parser.parse_args()
     for given, known in ((args.what, choices), (split(args.shapes), SHAPES), (split(args.contenders), CONTENDERS)):
@@ -68,12 +69,13 @@ def main() -> int:
 
 
 def _races(args: argparse.Namespace, here: Ground, contenders: list[Contender], report: Report) -> None:
+    rounds = itertools.count()
     for shape in split(args.shapes):
         for partitions in map(int, split(args.partitions)):
             with laid(
                 here, SHAPES[shape], partitions, seconds=args.warm + args.seconds, gigabytes=args.gigabytes
             ) as lane:
-                for number in range(args.rounds):
+                for number in itertools.islice(rounds, args.rounds):
                     # Each begins a round in its turn: none is always the one after the peer that filled the caches.
                     for contender in contenders[number % len(contenders) :] + contenders[: number % len(contenders)]:
                         errand = lane.errand(contender)

@@ -8,7 +8,7 @@ from bench.latency import Latency
 from bench.race import Result
 from bench.shapes import SHAPES
 
-PEER = "mm2-tuned"
+PEER, PEER_AS_IT_COMES = "mm2-tuned", "mm2"
 
 
 def rows(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -19,8 +19,8 @@ def rows(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def races(results: Sequence[Result]) -> str:
     """A line for each contender on each course, over all its rounds."""
-    heads = ["records", "partitions", "contender", "records/s", f"of {PEER}", "MB/s", "CPU s/M", "brokers' CPU s/M"]
-    heads += ["peak MB", "first record s", "elsewhere", "notes"]
+    heads = ["records", "partitions", "contender", "records/s", f"of {PEER}", f"of {PEER_AS_IT_COMES}", "MB/s"]
+    heads += ["CPU s/M", "brokers' CPU s/M", "peak MB", "first record s", "elsewhere", "notes"]
     return rows(heads, [_line(group, results) for group in grouped(results)])
 
 
@@ -38,13 +38,13 @@ def _line(group: list[Result], results: Sequence[Result]) -> list[str]:
     notes = "; ".join(dict.fromkeys(result.note for result in group if result.note))
     parts = [result.steady for result in group if result.steady]
     if not parts:
-        return [*head, *["–"] * 8, notes or "too few samples: ask for more seconds"]
+        return [*head, *["–"] * 9, notes or "too few samples: ask for more seconds"]
     rate = median(part.rate for part in parts)
-    compared = ratio(group, results)
+    compared = [ratio(group, results, peer) for peer in (PEER, PEER_AS_IT_COMES)]
     return [
         *head,
         f"{rate:,.0f}",
-        "–" if math.isnan(compared) else f"{compared:.2f}",
+        *("–" if math.isnan(it) else f"{it:.2f}" for it in compared),
         f"{rate * SHAPES[first.shape].value_bytes / 1e6:.0f}",
         f"{median(part.cpu_per_million for part in parts):.2f}",
         f"{median(part.broker_cpu_per_million for part in parts):.2f}",
@@ -55,13 +55,13 @@ def _line(group: list[Result], results: Sequence[Result]) -> list[str]:
     ]
 
 
-def ratio(group: Sequence[Result], results: Sequence[Result]) -> float:
-    """Round by round against the tuned peer: what else the machine does in a round, it does to both."""
+def ratio(group: Sequence[Result], results: Sequence[Result], to: str = PEER) -> float:
+    """Round by round against a peer: what else the machine does in a round, it does to both."""
     first = group[0]
     peers = [
         result
         for result in results
-        if (result.shape, result.partitions, result.contender) == (first.shape, first.partitions, PEER)
+        if (result.shape, result.partitions, result.contender) == (first.shape, first.partitions, to)
     ]
     found = [
         own.steady.rate / peer.steady.rate

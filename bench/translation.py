@@ -38,4 +38,5 @@ def verdict(results: list[Result]) -> str:
     if not shares:
         return f"Nothing to compare: {'; '.join(sorted({result.note for result in results if result.note}))}"
     cost = 1 - median(shares)
-    return f"Translation costs {100 * cost:.0f} % of the throughput, {100 * MOST_COST:.0f} % allowed."
+    each = ", ".join(f"{100 * (1 - share):.0f} %" for share in shares)
+    return f"Translation costs {100 * cost:.0f} % of the throughput, {100 * MOST_COST:.0f} % allowed (pairs: {each})."

@@ -1,0 +1,31 @@
+"""What bounds latency: Barnabas at the pace of the latency run, its micro-batches taken apart by step and thread."""
+
+from bench.anatomy import dissect, events
+from bench.contenders import Errand
+from bench.ground import Ground, create
+from bench.latency import PARTITIONS, TOPIC, Sender
+
+TITLE = "What bounds latency"
+WARM_SECONDS, SECONDS = 60.0, 30.0
+
+
+def run(ground: Ground) -> str:
+    directory = ground.directory / "breakdown"
+    create(ground.source, TOPIC, PARTITIONS)
+    sender = Sender(ground.source.bootstrap)
+    sender.start()
+    try:
+        errand = Errand(ground, TOPIC, directory, spark=events(directory))
+        return EXPLAINED + dissect(ground, errand, PARTITIONS, warm=WARM_SECONDS, seconds=SECONDS)
+    finally:
+        sender.stop()
+        ground.swept()
+
+
+EXPLAINED = """
+A record waits until the micro-batch before it is over, half of one on average, and is read by a committed reader when
+its own is: one and a half times `triggerExecution`. Nearly all of that is `addBatch`: the tasks, that is a fetch, the
+worker and one transaction; around it Spark asks for the newest offsets and plans. With Spark's event log on, which the
+latency run has not.
+
+"""
