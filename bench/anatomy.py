@@ -20,6 +20,7 @@ from bench.contenders import CONTENDERS, Errand, barnabas
 from bench.courses import laid
 from bench.ground import Ground, create, ends, ground
 from bench.latency import PARTITIONS, TOPIC, Sender
+from bench.meter import records_per_offset
 from bench.processes import PROC, TICKS, Program, parsed, stats
 from bench.shapes import SHAPES
 from bench.table import rows
@@ -38,6 +39,7 @@ WORK = (
     ("dag-scheduler", "JVM: scheduler"),
     ("rdk:", "worker: librdkafka"),
     ("python", "Python"),
+    ("barnabas", "Python"),
 )
 
 
@@ -110,16 +112,18 @@ def dissect(here: Ground, errand: Errand, partitions: int, *, warm: float, secon
         while not any(ends(admin, copy, partitions)):
             program.refuse_ended()
             if time.monotonic() - program.started > START_SECONDS:
-                raise SystemExit(f"bench: nothing copied in {START_SECONDS:g} s; it said: {program.said}")
+                raise RuntimeError(f"nothing copied in {START_SECONDS:g} s; it said: {program.said}")
             time.sleep(0.2)
         time.sleep(warm)
         before, first, began = threads(program), sum(ends(admin, copy, partitions)), time.time()
         time.sleep(seconds)
         after, last, ended = threads(program), sum(ends(admin, copy, partitions)), time.time()
+        per_offset, _ = records_per_offset(here.destination, copy, partitions)
     log = [line for file in sorted(errand.directory.rglob("events_*")) for line in file.open(errors="replace")]
     inside = [it for it in steps(log) if began <= _moment(it["timestamp"]) <= ended]
-    rate = f"{(last - first) / (ended - began):,.0f} records/s over {ended - began:.0f} s\n\n"
-    return rate + by_thread(before, after, max(1, last - first)) + "\n" + (batches(inside) if inside else "")
+    records = max(1, round((last - first) * per_offset))
+    rate = f"{records / (ended - began):,.0f} records/s over {ended - began:.0f} s\n\n"
+    return rate + by_thread(before, after, records) + "\n" + (batches(inside) if inside else "")
 
 
 def _moment(text: str) -> float:

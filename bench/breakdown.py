@@ -17,6 +17,8 @@ def run(ground: Ground) -> str:
     try:
         errand = Errand(ground, TOPIC, directory, spark=events(directory))
         return EXPLAINED + dissect(ground, errand, PARTITIONS, warm=WARM_SECONDS, seconds=SECONDS)
+    except RuntimeError as error:
+        return f"{error}\n"
     finally:
         sender.stop()
         ground.swept()
@@ -24,8 +26,8 @@ def run(ground: Ground) -> str:
 
 EXPLAINED = """
 A record waits until the micro-batch before it is over, half of one on average, and is read by a committed reader when
-its own is: one and a half times `triggerExecution`. Nearly all of that is `addBatch`: the tasks, that is a fetch, the
-worker and one transaction; around it Spark asks for the newest offsets and plans. With Spark's event log on, which the
-latency run has not.
+its own is: one and a half times `triggerExecution`. Of that `addBatch` is the tasks: a fetch, the worker, and one
+transaction with its commit; the rest is Spark asking for the newest offsets and planning. Spark's event log is on here,
+which it is not in the latency run.
 
 """

@@ -1,6 +1,7 @@
 """A course is laid once for each shape and partition count, raced over by all, and taken away."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -56,4 +57,5 @@ def laid(ground: Ground, shape: Shape, partitions: int, *, seconds: float, gigab
         number = prepared(*registries, topic) if registries else 0
         stack.callback(lambda: delete(ground.source.admin(), [topic]))
         total = fill(ground, topic, shape, partitions=partitions, records=records, schema_id=number)
+        os.sync()  # or the disk would still be busy with it while the first contender runs
         yield Lane(ground, Course(topic, shape, partitions, total, number), registries)

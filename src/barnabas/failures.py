@@ -35,6 +35,11 @@ class Unexplained(Unavailable):
     """A failure that nobody has named yet: retried a few times, then refused."""
 
 
+def named(error: Exception, where: str) -> BarnabasError:
+    """One of ours as it is, and any other as the table explains it."""
+    return error if isinstance(error, BarnabasError) else explained(f"{type(error).__name__}: {error}", where)
+
+
 def explained(text: str, where: str) -> BarnabasError:
     ours = unmarked(text)
     if ours is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -16,6 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.board import MirrorBoard
 from barnabas.model import Partition, Receipt
+
+log = logging.getLogger(__name__)
 
 METRIC = "receipts"
 READ_METRIC = "read"
@@ -64,8 +67,9 @@ class ReceiptListener:
     def catch_up(self, query: StreamingQuery) -> None:
         """Takes now what Spark's event bus has not brought yet: a query that ended has all of it."""
         missed: list[Progress] = []
-        for progress in reversed(list(query._jsq.recentProgress())):
-            missed.append(json.loads(progress.json()))
+        recent = query._jsq.recentProgress()
+        for at in range(len(recent) - 1, -1, -1):  # each is a call of its own, and all but the last are known
+            missed.append(json.loads(recent[at].json()))
             if missed[-1]["batchId"] <= self._taken.get(missed[-1]["name"], -1):
                 break
         for told in reversed(missed):
@@ -83,8 +87,9 @@ class ReceiptListener:
             board = self._boards.get(name)
             if board is None or not progress["sources"] or progress["batchId"] <= self._taken.get(name, -1):
                 return
+            read = _read(progress)  # before it counts as taken: one that cannot be read must not pass for copied
             self._taken[name] = progress["batchId"]
-            _post(progress, board)
+            board.batch(**read)
 
 
 class _Callbacks:
@@ -96,7 +101,10 @@ class _Callbacks:
         self._take = take
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._take(json.loads(event.progress().json()))
+        try:
+            self._take(json.loads(event.progress().json()))
+        except Exception:  # py4j would swallow it; `catch_up` meets it again, where it counts
+            log.exception("a query's progress cannot be read")
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         pass
@@ -111,18 +119,19 @@ class _Callbacks:
         implements: ClassVar = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
 
 
-def _post(progress: Progress, board: MirrorBoard) -> None:
+def _read(progress: Progress) -> dict[str, Any]:
+    """What a board wants to know of a micro-batch."""
     source = progress["sources"][0]
     metrics = progress.get("observedMetrics", {})
     row, weight = metrics.get(METRIC), metrics.get(READ_METRIC)
-    board.batch(
-        [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else [],
-        ends=_offsets(source.get("endOffset")),
-        latest=_offsets(source.get("latestOffset")),
-        read=progress["numInputRows"],
-        read_bytes=(weight.get("bytes") or 0) if weight else None,
-        millis=progress["batchDuration"],
-    )
+    return {
+        "receipts": [Receipt(*(item[field] for field in FIELDS)) for item in row["all"]] if row else [],
+        "ends": _offsets(source.get("endOffset")),
+        "latest": _offsets(source.get("latestOffset")),
+        "read": progress["numInputRows"],
+        "read_bytes": (weight.get("bytes") or 0) if weight else None,
+        "millis": progress["batchDuration"],
+    }
 
 
 def _offsets(tree: Mapping[str, Mapping[str, int]] | None) -> dict[Partition, int]:

@@ -28,6 +28,7 @@ from barnabas.kafka.secret_file import hidden
 from barnabas.kafka.settings import java_properties
 from barnabas.ledger.alive import SignsOfLife
 from barnabas.ledger.takeover import Epoch, release
+from barnabas.model import Partition
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener, observed
@@ -129,6 +130,8 @@ class Replication:
         self._last_epoch: int | None = None
         self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
+        self._positions: dict[Partition, int] = {}
+        self._moved = False  # whether they have, since the epoch before
         self._resolver: Resolver | None = None
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
@@ -136,12 +139,12 @@ class Replication:
         """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
         patience = Patience(gives_up=self.until_caught_up)
         while not self.stop.is_set():
-            before, began = self.board.records, time.monotonic()
+            before, began, self._moved = self.board.records, time.monotonic(), False
             try:
                 if self._copy_for_an_epoch():
                     break
             except Exception as error:  # noqa: BLE001 - named below, by the table of failures
-                failure = _named(error, self.where)
+                failure = failures.named(error, self.where)
                 if self.stop.is_set():
                     break
                 if session.ended(self.spark):
@@ -152,7 +155,7 @@ class Replication:
                 if isinstance(failure, failures.BatchTooLarge) and session.bound_batches(self.spark):
                     log.info("%s; from here on batches are weighed", failure)
                     continue
-                well = self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
+                well = self._moved or self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
                 if pause is None:
                     self._release(ends=True)
@@ -175,6 +178,8 @@ class Replication:
         prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
+        positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
+        self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
         self.board.begin(prepared.plan, prepared.epoch.number)
         watch = Watch(surveyor, prepared)
         self._held, over = (surveyor, prepared.epoch), False
@@ -290,7 +295,3 @@ class Replication:
             self.listener.catch_up(query)
         except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
             log.debug("stopping the query: %s", error)
-
-
-def _named(error: Exception, where: str) -> BarnabasError:
-    return error if isinstance(error, BarnabasError) else failures.explained(f"{type(error).__name__}: {error}", where)

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Driver(NamedTuple):
-    phase: str = "idle"  # idle → named → fencing → fenced → marked → copying ⇄ waiting
+    phase: str = "idle"  # idle → named → fencing → fenced → marked → copying ⇄ waiting, and then releasing → gone
     epoch: int = -1
     todo: tuple[tuple[int, int], ...] = ()
     fenced: tuple[tuple[int, int], ...] = ()
@@ -64,12 +64,14 @@ class Protocol(NamedTuple):
     reads_after_fencing: bool = True
     together: bool = True  # a record and its position are in one transaction
     tombstones_name_epochs: bool = True
+    release_strikes_out: bool = False  # a driver that gives up strikes out its own writers, as a successor does
 
 
 class Bounds(NamedTuple):
     drivers: int = 2
     writers: int = 2
     records: int = 2
+    gives_up: bool = False  # a driver may end by itself, and a worker need a new producer: many more worlds
 
 
 def put(values: tuple[Value, ...], at: int, value: Value) -> tuple[Value, ...]:
@@ -145,6 +147,8 @@ def driver_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> I
         yield f"driver {at}: strikes out", turned(world._replace(ledger=ledger + tombstones), phase="fenced", fenced=())
     elif driver.phase == "fenced":
         yield f"driver {at}: takes the mark", turned(phase="marked", mark=len(ledger))
+    elif driver.phase == "releasing":
+        yield releasing_step(world, at, protocol)
     elif driver.phase == "marked":
         known = ledger[: driver.mark]
         waiting = any(isinstance(line, Batch) and line.outcome == "open" for line in known)
@@ -153,6 +157,22 @@ def driver_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> I
             yield f"driver {at}: copies from {found}", turned(phase="copying", position=found, mark=-1)
     else:
         yield from copying_steps(world, at, bounds)
+        copies = driver.phase in ("copying", "waiting")
+        if bounds.gives_up and copies and Entry("epoch") not in ledger[driver.epoch + 1 :]:
+            ours = registered(ledger, len(ledger), protocol)
+            yield f"driver {at}: gives up", turned(phase="releasing", todo=ours, fenced=ours)
+
+
+def releasing_step(world: World, at: int, protocol: Protocol) -> tuple[str, World]:
+    """No transaction is left open; its workers may not know yet that it is over."""
+    driver = world.drivers[at]
+    if driver.todo:
+        after = fenced(world, driver.todo[0][0])
+        fencing = put(after.drivers, at, driver._replace(todo=driver.todo[1:]))
+        return f"driver {at}: fences id {driver.todo[0][0]}", after._replace(drivers=fencing)
+    struck = tuple(Entry("tombstone", *each) for each in driver.fenced) if protocol.release_strikes_out else ()
+    gone = put(world.drivers, at, driver._replace(phase="gone", fenced=()))
+    return f"driver {at}: is gone", world._replace(ledger=world.ledger + struck, drivers=gone)
 
 
 def copying_steps(world: World, at: int, bounds: Bounds) -> Iterator[tuple[str, World]]:
@@ -167,6 +187,9 @@ def copying_steps(world: World, at: int, bounds: Bounds) -> Iterator[tuple[str, 
         if worker.phase == "ready":
             begun = put(world.workers, at, worker._replace(phase="begin"))
             yield f"driver {at}: next task", world._replace(drivers=waiting, workers=begun)
+        if worker.phase == "ready" and bounds.gives_up:
+            born = put(world.workers, at, Worker("born", worker.writer))
+            yield f"driver {at}: next task, for a new producer", world._replace(drivers=waiting, workers=born)
     elif driver.phase == "waiting" and worker.phase == "ready":
         told = driver._replace(phase="copying", position=driver.position + 1)
         yield f"driver {at}: receipt", world._replace(drivers=put(world.drivers, at, told))
@@ -207,10 +230,10 @@ def broken(world: World, protocol: Protocol) -> str | None:
         return f"the destination holds {copied}"
     if protocol.together and position(world.ledger, protocol) != len(copied):
         return f"position {position(world.ledger, protocol)} does not follow {copied}"
-    copying = [d.epoch for d in world.drivers if d.phase in ("copying", "waiting")]
+    latest = max((d.epoch for d in world.drivers if d.phase in ("copying", "waiting")), default=-1)
     for driver, worker in zip(world.drivers, world.workers, strict=True):
-        if worker.phase == "open" and world.grips[worker.writer] == worker.grip and driver.epoch < max(copying):
-            return f"epoch {driver.epoch} can still commit after epoch {max(copying)} read its positions"
+        if worker.phase == "open" and world.grips[worker.writer] == worker.grip and driver.epoch < latest:
+            return f"epoch {driver.epoch} can still commit after epoch {latest} read its positions"
     return None
 
 

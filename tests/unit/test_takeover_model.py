@@ -12,6 +12,7 @@ from tests.unit.takeover_model import Bounds, Driver, Protocol, Worker, World, b
     [
         (Bounds(drivers=2, writers=2, records=3), 5_000),
         (Bounds(drivers=3, writers=1, records=1), 25_000),
+        (Bounds(drivers=2, writers=1, records=2, gives_up=True), 5_000),
         pytest.param(Bounds(drivers=3, writers=2, records=1), 100_000, marks=pytest.mark.slow),
         pytest.param(Bounds(drivers=3, writers=1, records=2), 100_000, marks=pytest.mark.slow),
     ],
@@ -30,11 +31,18 @@ def test_no_order_of_events_loses_or_doubles_a_record(bounds: Bounds, at_least: 
         (Protocol(scans=False), "can still commit"),
         (Protocol(reads_after_fencing=False), "the destination holds [0, 0]"),
         (Protocol(together=False), "the destination holds [0, 0]"),
+        (Protocol(release_strikes_out=True), "can still commit"),
     ],
-    ids=["nobody is fenced", "the writer does not look", "positions are read first", "positions travel alone"],
+    ids=[
+        "nobody is fenced",
+        "the writer does not look",
+        "positions are read first",
+        "positions travel alone",
+        "who gives up strikes out what its own workers say anew",
+    ],
 )
-def test_a_protocol_that_leaves_a_step_out_is_found_to_be_broken(protocol: Protocol, found: str) -> None:
-    search = searched(protocol, Bounds())
+def test_a_protocol_with_a_step_too_few_or_too_many_is_found_to_be_broken(protocol: Protocol, found: str) -> None:
+    search = searched(protocol, Bounds(gives_up=protocol.release_strikes_out))
     assert search.broken is not None and found in search.broken
     assert len(search.path) > 10
 

@@ -101,14 +101,16 @@ class TransactionalProducer:
         self.produce = self._producer.produce
         self.poll = self._producer.poll
 
-    def init(self, topic: str, seconds: float = INIT_SECONDS) -> None:
+    def init(self, known_topic: str, seconds: float = INIT_SECONDS) -> None:
         """Aborts what this id left open, and fences whoever used it before.
 
         Any topic that is there serves to connect first, or librdkafka would look again only after half a second.
         """
+        started = time.monotonic()
         with suppress(KafkaException):  # what is wrong, init will say
-            self._producer.list_topics(topic, timeout=CONNECT_SECONDS)
-        self._call(self._producer.init_transactions, "init transactions", seconds)
+            self._producer.list_topics(known_topic, timeout=CONNECT_SECONDS)
+        left = seconds - (time.monotonic() - started)
+        self._call(self._producer.init_transactions, "init transactions", left)
 
     def begin(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """Signs of life: how `status` and `position` know that a mirror runs, from any machine.
 
-Nothing is promised by them: fencing, not a clock, keeps two runs apart. So they are written without waiting.
+Nothing is promised by them: fencing, not a clock, keeps two runs apart. So they are written without waiting; one that a
+retry writes twice makes `status` wrong until the next, at worst.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.model import Connection
 class SignsOfLife:
     def __init__(self, connection: Connection, ledger: str) -> None:
         self._ledger = ledger
-        self._producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0})
+        self._producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": False})
 
     def give(self, run: str, epoch: int) -> None:
         self._producer.produce(self._ledger, records.alive_value(run, epoch), records.alive_key(), 0)

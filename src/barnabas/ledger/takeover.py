@@ -38,19 +38,16 @@ def take_over(connection: Connection, admin: Admin, topic: str, *, run: str, sou
     return Epoch(number, run, read_state(connection, topic, mark, committed=True))
 
 
-def fence(
-    connection: Connection, topic: str, writers: Iterable[tuple[str, int]], seconds: float = INIT_SECONDS
-) -> None:
+def fence(connection: Connection, topic: str, writers: Iterable[tuple[str, int]]) -> None:
     """Aborts what the writers left open, fences them, then strikes their registrations out."""
     wanted = list(writers)
     if not wanted:
         return
-    ids = sorted({transactional_id for transactional_id, _ in wanted})
-    _init_all(connection, topic, ids, seconds)
+    _init_all(connection, topic, {transactional_id for transactional_id, _ in wanted}, INIT_SECONDS)
     append(connection, topic, [(records.writer_key(i, epoch), None) for i, epoch in wanted])
 
 
-def _init_all(connection: Connection, topic: str, ids: list[str], seconds: float) -> None:
+def _init_all(connection: Connection, topic: str, ids: set[str], seconds: float) -> None:
     """All at once, in threads that a process which ends does not wait for; raises the first failure."""
     failures: list[BaseException] = []
 
@@ -72,10 +69,11 @@ def _init_all(connection: Connection, topic: str, ids: list[str], seconds: float
 def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch, *, ends: bool) -> None:
     """When an epoch is over: leaves no open transaction behind, unless a newer run has seen to that already.
 
-    `ends`: the run is over too, so its sign of life is struck out.
+    Registrations stay for the next take-over to strike out: a worker that does not know yet that the epoch is over may
+    say its own anew, and must be found (B). `ends`: the run is over too, so its sign of life is struck out.
     """
     state = read_state(connection, topic, admin.high_watermark(ledger_partition(topic)), committed=False)
     if state.epoch == epoch.number:
-        fence(connection, topic, state.writers, RELEASE_SECONDS)
+        _init_all(connection, topic, {transactional_id for transactional_id, _ in state.writers}, RELEASE_SECONDS)
         if ends:
             append(connection, topic, [(records.alive_key(), None)])
