@@ -14,6 +14,7 @@ OPTIONS = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": str(5 * 1024 * 1024),
     "kafka.fetch.max.wait.ms": "20",
+    "kafka.receive.buffer.bytes": "-1",  # the system's, which grows: the client's 64 kB are 1 MB/s over a long way
     "kafka.allow.auto.create.topics": "false",
     "includeHeaders": "true",
     "failOnDataLoss": "true",
