@@ -132,4 +132,6 @@ _NOT_YET = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError._TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH,  # a broker that has not heard yet of its own new partitions
+    KafkaError.FENCED_LEADER_EPOCH,
 )

@@ -275,7 +275,7 @@ class Replication:
             self.spark,
             prepared.plan,
             hidden(java_properties(cluster, self.mirror.consumer), checkpoint.parent / "secrets"),
-            batch_records=self.mirror.batch.records * max(1000, apart) // 1000,  # no fewer of them a second
+            batch_records=self.mirror.batch.records,
         )
         # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
         lanes = self.mirror.batch.lanes or session.lanes(self.spark)

@@ -12,7 +12,6 @@ from barnabas.plan import Plan
 OPTIONS = {
     "kafka.isolation.level": "read_committed",
     "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": str(5 * 1024 * 1024),
     "kafka.fetch.max.wait.ms": "20",
     "kafka.receive.buffer.bytes": "-1",  # the system's, which grows: the client's 64 kB are 1 MB/s over a long way
     "kafka.allow.auto.create.topics": "false",
@@ -21,6 +20,9 @@ OPTIONS = {
     "kafkaConsumer.pollTimeoutMs": "20000",
     "fetchOffset.numRetries": "3",
 }
+# Of a partition, and of all together: what is fetched ahead waits in memory. Spark keeps so many consumers.
+FETCH_BYTES, FETCHED_BYTES, CONSUMERS = 5 * 1024 * 1024, 64 * 1024 * 1024, 64
+PARTITIONS_OF_A_BATCH, MOST_TIMES = 16, 8  # of many partitions a batch takes more: a short stretch of each is dear
 
 
 def records(spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, batch_records: int) -> DataFrame:
@@ -36,12 +38,15 @@ def records(spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, b
     reader = spark.readStream.format("kafka")
     for key, value in properties.items():
         reader = reader.option(f"kafka.{key}", value)
-    for key, value in OPTIONS.items():
+    partitions = max(1, len(plan.stretches))
+    fetch = str(min(FETCH_BYTES, FETCHED_BYTES // min(partitions, CONSUMERS)))
+    times = min(max(1.0, partitions / PARTITIONS_OF_A_BATCH), MOST_TIMES)
+    for key, value in {**OPTIONS, "kafka.max.partition.fetch.bytes": fetch}.items():
         if key.removeprefix("kafka.") not in properties:
             reader = reader.option(key, value)
     return (
         reader.option("assign", json.dumps(assigned))
         .option("startingOffsets", json.dumps(starting))
-        .option("maxOffsetsPerTrigger", batch_records)
+        .option("maxOffsetsPerTrigger", int(batch_records * times))
         .load()
     )
