@@ -124,6 +124,17 @@ def dissect(here: Ground, errand: Errand, partitions: int, *, warm: float, secon
     return rate + by_thread(before, after, records) + "\n" + (batches(inside) if inside else "")
 
 
+def dissect_paced(here: Ground, errand: Errand, *, warm: float, seconds: float) -> str:
+    """The same at the pace of the latency run; the errand's topic is that run's."""
+    create(here.source, TOPIC, PARTITIONS)
+    sender = Sender(here.source.bootstrap)
+    sender.start()
+    try:
+        return dissect(here, errand, PARTITIONS, warm=warm, seconds=seconds)
+    finally:
+        sender.stop()
+
+
 def _moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
@@ -152,12 +163,8 @@ def main() -> int:
     with ground() as here:
         spark, mirror = events(here.directory / "anatomy", **given), json.loads(args.mirror)
         if args.pace:
-            create(here.source, TOPIC, PARTITIONS)
-            sender = Sender(here.source.bootstrap)
-            sender.start()
             errand = Errand(here, TOPIC, here.directory / "anatomy", mirror=mirror, spark=spark)
-            print(dissect(here, errand, PARTITIONS, warm=args.warm, seconds=args.seconds))
-            sender.stop()
+            print(dissect_paced(here, errand, warm=args.warm, seconds=args.seconds))
             return 0
         shape, length = SHAPES[args.shape], args.warm + args.seconds
         with laid(here, shape, args.partitions, seconds=length, gigabytes=args.gigabytes) as lane:

@@ -1,9 +1,9 @@
 """What bounds latency: Barnabas at the pace of the latency run, its micro-batches taken apart by step and thread."""
 
-from bench.anatomy import dissect, events
+from bench.anatomy import dissect_paced, events
 from bench.contenders import Errand
-from bench.ground import Ground, create
-from bench.latency import PARTITIONS, TOPIC, Sender
+from bench.ground import Ground
+from bench.latency import TOPIC
 
 TITLE = "What bounds latency"
 WARM_SECONDS, SECONDS = 60.0, 30.0
@@ -11,16 +11,12 @@ WARM_SECONDS, SECONDS = 60.0, 30.0
 
 def run(ground: Ground) -> str:
     directory = ground.directory / "breakdown"
-    create(ground.source, TOPIC, PARTITIONS)
-    sender = Sender(ground.source.bootstrap)
-    sender.start()
+    errand = Errand(ground, TOPIC, directory, spark=events(directory))
     try:
-        errand = Errand(ground, TOPIC, directory, spark=events(directory))
-        return EXPLAINED + dissect(ground, errand, PARTITIONS, warm=WARM_SECONDS, seconds=SECONDS)
+        return EXPLAINED + dissect_paced(ground, errand, warm=WARM_SECONDS, seconds=SECONDS)
     except RuntimeError as error:
         return f"{error}\n"
     finally:
-        sender.stop()
         ground.swept()
 
 

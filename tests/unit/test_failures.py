@@ -37,10 +37,18 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
     (
         "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.",
         BatchTooLarge,
-        "too large for",
+        "too large for one batch",
     ),
-    ("org.apache.arrow.vector.util.OversizedAllocationException: Unable to expand", BatchTooLarge, "too large for"),
-    ("java.lang.OutOfMemoryError: Cannot reserve 9 bytes of direct buffer memory", BatchTooLarge, "too large for"),
+    (
+        "org.apache.arrow.vector.util.OversizedAllocationException: Unable to expand",
+        BatchTooLarge,
+        "too large for one batch",
+    ),
+    (
+        "java.lang.OutOfMemoryError: Cannot reserve 9 bytes of direct buffer memory",
+        BatchTooLarge,
+        "too large for one batch",
+    ),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
     ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
     ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),
