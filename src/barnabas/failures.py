@@ -26,7 +26,8 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"ExecutorLostFailure|Lost executor", Unavailable, "an executor was lost"),
     (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a row"),
     (r"AnalysisException|ParseException|UNRESOLVED_|DATATYPE_MISMATCH|PARSE_SYNTAX", Refused, "`where` is not right"),
-    (r"memory\.OutOfMemoryException|OversizedAlloc|[Dd]irect buffer memory", BatchTooLarge, "too large for one batch"),
+    (r"memory\.OutOfMemoryException|OversizedAlloc", BatchTooLarge, "too large for one batch"),
+    (r"OutOfDirectMemory|[Dd]irect buffer memory", BatchTooLarge, "too large for one batch"),
     (r"No space left on device", Unavailable, "the disk is full"),
 )  # fmt: skip
 

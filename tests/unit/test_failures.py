@@ -49,6 +49,7 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
         BatchTooLarge,
         "too large for one batch",
     ),
+    ("io.netty.util.internal.OutOfDirectMemoryError: failed to allocate", BatchTooLarge, "too large for one batch"),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
     ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
     ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),

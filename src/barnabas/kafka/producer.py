@@ -41,16 +41,21 @@ DURABILITY: Properties = {
 }
 
 
-def append(
-    connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]], *, once: bool = False
-) -> list[int]:
-    """Appends to partition 0, acknowledged by all; the offsets.
+def plain_producer(connection: Connection, *, once: bool = False) -> Producer:
+    """For a few records outside of any transaction, acknowledged by all.
 
     `once`: never twice, for a record whose offset means something. It takes half a second: librdkafka asks for the
     id of an idempotent producer before there is a connection, and then again only after that time.
     """
+    return Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once})
+
+
+def append(
+    connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]], *, once: bool = False
+) -> list[int]:
+    """Appends to partition 0, as a plain producer does it; the offsets."""
     where = f'cluster "{connection.cluster}": append to {topic}'
-    producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once})
+    producer = plain_producer(connection, once=once)
     outcomes: list[tuple[KafkaError | None, int]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:

@@ -6,9 +6,7 @@ retry writes twice makes `status` wrong until the next, at worst.
 
 from __future__ import annotations
 
-from confluent_kafka import Producer
-
-from barnabas.kafka.producer import DURABILITY
+from barnabas.kafka.producer import plain_producer
 from barnabas.ledger import records
 from barnabas.model import Connection
 
@@ -16,7 +14,7 @@ from barnabas.model import Connection
 class SignsOfLife:
     def __init__(self, connection: Connection, ledger: str) -> None:
         self._ledger = ledger
-        self._producer = Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": False})
+        self._producer = plain_producer(connection)
 
     def give(self, run: str, epoch: int) -> None:
         self._producer.produce(self._ledger, records.alive_value(run, epoch), records.alive_key(), 0)
