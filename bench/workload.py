@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
 def fill(ground: Ground, topic: str, shape: Shape, *, partitions: int, records: int, schema_id: int = 0) -> int:
     """Creates the topic and writes the records, evenly over the partitions; how many there are in all."""
     each = records // partitions
-    create(ground.source, topic, partitions, {"retention.bytes": str(2 * each * shape.record_bytes + (1 << 30))})
+    create(ground.source, topic, partitions)  # with no setting of its own, which a contender would copy: see ground
     processes = min(partitions, os.cpu_count() or 1)
     shares = [range(partitions)[process::processes] for process in range(processes)]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
