@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--warm", type=float, default=30.0, help="seconds of copying before that: %(default)s")
     parser.add_argument("--pace-seconds", type=float, default=60.0, help="of a latency run: %(default)s")
     parser.add_argument("--pace-warm", type=float, default=60.0, help="seconds before that: %(default)s")
-    parser.add_argument("--gigabytes", type=float, default=8.0, help="no source topic is larger: %(default)s")
+    parser.add_argument("--gigabytes", type=float, default=12.0, help="no source topic is larger: %(default)s")
     parser.add_argument("--results", default="latest", help="name of the files in bench/results: %(default)s")
     args = parser.parse_args()
     for given, known in ((args.what, choices), (split(args.shapes), SHAPES), (split(args.contenders), CONTENDERS)):

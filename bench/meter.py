@@ -95,7 +95,7 @@ class Meter:
 def steady(samples: Sequence[Sample], *, warm_seconds: float, total: int, per_offset: float) -> Steady | None:
     """The part after the warm-up and before the tail; None when there is too little of it.
 
-    The warm-up begins with the first copied record and lasts `warm_seconds`, or until a third of all is copied where
+    The warm-up begins with the first copied record and lasts `warm_seconds`, or until half of all is copied where
     that is sooner. The tail is the last twentieth. Both ends are moved to samples at which the copy grew: a commit
     that lies just outside would make a short run look faster or slower than it is.
     """
@@ -106,7 +106,7 @@ def steady(samples: Sequence[Sample], *, warm_seconds: float, total: int, per_of
     inside = [
         it
         for it in grown
-        if (it.at >= began + warm_seconds or it.offsets * per_offset >= total / 3)
+        if (it.at >= began + warm_seconds or it.offsets * per_offset >= total / 2)
         and it.offsets * per_offset <= 0.95 * total
     ]
     if len(inside) < 3:

@@ -88,3 +88,25 @@ def test_a_record_that_cannot_be_translated_is_set_aside_with_the_headers_and_th
     assert headers[:2] == [OWN, MUX]
     assert dict(headers[2:])["barnabas.quarantine.offset"] == b"22"
     assert sorted(ready.quarantined.tolist()) == [LOST, UNTRANSLATED]
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        [[OWN, MUX], [MUX, OWN], [OWN, OWN]],
+        [[OWN], [MUX], [("own", None)]],
+        [[OWN], [], [OWN, MUX]],
+        [[], [], [OWN]],
+    ],
+    ids=["two each", "one each", "some none", "only the last"],
+)
+def test_every_record_has_its_own_headers_in_their_order(each: list[list[tuple[str, bytes | None]]]) -> None:
+    task = WriteTask(
+        "m", "_barnabas.m", 1, "r", Connection("hub", "h:1", {}), {7: Route(7, "orders", "id", "orders", 1)}
+    )
+    names = ("key", "value", "route", "partition", "offset", "millis")
+    padded = {name: pa.concat_arrays([COLUMNS[name], COLUMNS[name]]) for name in names}
+    padded |= {"headers": pa.array([[("other", b"row")]] * 3 + each, HEADERS)}
+    whole = pa.RecordBatch.from_pydict(padded)
+    for batch in (whole.slice(3), whole.slice(3).take(pa.array([0, 1, 2]))):
+        assert rows(task, batch).headers == each

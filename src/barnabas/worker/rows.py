@@ -208,4 +208,8 @@ def _headers(task: WriteTask, batch: pa.RecordBatch) -> list[Headers | None]:
         )
     each = np.array(names.dictionary.to_pylist(), dtype=object)[names.indices.to_numpy()].tolist()
     pairs = list(zip(each, flat.field(1).to_pylist(), strict=True))
+    counts = np.diff(at)
+    if (counts == counts[0]).all():  # as they mostly do: quicker than slices
+        following_each_other = iter(pairs)
+        return list(map(list, zip(*[following_each_other] * int(counts[0]), strict=True)))
     return [pairs[first:following] for first, following in pairwise(at)]
