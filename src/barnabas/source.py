@@ -13,7 +13,7 @@ OPTIONS = {
     "kafka.isolation.level": "read_committed",
     # Few enough to be garbage soon, with their headers ten objects each. Not fewer: after each poll Spark asks a broker
     # for the partition's beginning and end.
-    "kafka.max.poll.records": "5000",
+    "kafka.max.poll.records": "10000",
     "kafka.fetch.max.wait.ms": "20",
     "kafka.receive.buffer.bytes": "-1",  # the system's, which grows: the client's 64 kB are 1 MB/s over a long way
     "kafka.allow.auto.create.topics": "false",
