@@ -15,7 +15,8 @@ from bench.registries import prepared
 from bench.shapes import Shape
 from bench.workload import fill
 
-# More than any contender copies in a second: a course must last for warm-up and steady part.
+# More than any contender copies in a second, so that a course lasts for warm-up and steady part. Where the bound in
+# gigabytes is reached first, half of it is warm-up.
 FASTEST_BYTES, FASTEST_RECORDS = 320_000_000, 900_000
 TURNS = itertools.count()
 

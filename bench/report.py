@@ -47,8 +47,9 @@ class Report:
 
 
 EXPLAINED = """
-Records/s are those of the steady part: after the warm-up, before the last twentieth, by the last stable offsets of the
-copy, less the markers of transactions. CPU is that of the contender's own processes, JVM and Python workers included,
-in seconds for a million records; peak memory is their proportional set size. "Elsewhere" is what everybody else on the
-machine had of a core meanwhile, our own meter included: where it is large, compare ratios only.
+Records/s are those of the steady part: after the warm-up, which is half of the course at most, before the last
+twentieth, by the last stable offsets of the copy, less the markers of transactions. CPU is that of the contender's own
+processes, JVM and Python workers included, in seconds for a million records; peak memory is their proportional set
+size. "Elsewhere" is what everybody else on the machine had of a core meanwhile, our own meter included: where it is
+large, compare ratios only. MirrorMaker 2 has the memory and the collector of its own start script.
 """

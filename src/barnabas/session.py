@@ -54,7 +54,6 @@ SETTINGS = {
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
     "spark.executorEnv.MALLOC_TOP_PAD_": str(64 * 1024 * 1024),
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
-    "spark.executorEnv.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 JAVA_OPTIONS = (
     "-Duser.timezone=UTC",
@@ -72,6 +71,7 @@ COMPILER = (
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
 )
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `bound_batches`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
@@ -96,6 +96,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
+        settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
         settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"])
@@ -113,12 +114,21 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
 
 
 def _with_defaults(own: str, heap: str) -> str:
-    """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one."""
-    given = " ".join((own, *(os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))))
+    """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one.
+
+    Huge pages only with our own collector, and where nothing is said of large ones: others have conditions for them.
+    """
+    given = " ".join((own, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
     collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
     memory = [YOUNG_MEMORY] if collector and heap == SETTINGS["spark.driver.memory"] else []
+    pages = [HUGE_PAGES] if collector and not re.search(r"LargePages|HugePages|HugeTLBFS|UseSHM", given) else []
     direct = f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m"
-    return " ".join((*collector, *memory, HUGE_PAGES, *COMPILER, direct, own)).rstrip()
+    return " ".join((*collector, *memory, *pages, *COMPILER, direct, own)).rstrip()
+
+
+def _tunables(own: str) -> str:
+    """glibc's tunables of the workers: the operator's, and huge pages unless those say something of them."""
+    return own if "glibc.malloc.hugetlb" in own else ":".join(filter(None, (own, "glibc.malloc.hugetlb=1")))
 
 
 def _silence(spark: SparkSession) -> None:

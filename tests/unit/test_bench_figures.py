@@ -37,6 +37,15 @@ def test_a_slow_warm_up_does_not_count() -> None:
     assert math.isclose(part.elsewhere, 0.5, rel_tol=0.01)
 
 
+def test_a_warm_up_ends_when_half_is_copied() -> None:
+    """And not before: the first samples are slow for as long as that takes."""
+    part = steady(_samples(1_000, 30, slow_for=10), warm_seconds=100, total=20_000, per_offset=1.0)
+    whole = steady(_samples(1_000, 30, slow_for=10), warm_seconds=100, total=1_000_000, per_offset=1.0)
+    assert part is not None and whole is None
+    assert part.seconds < 10
+    assert math.isclose(part.rate, 1_000, rel_tol=0.01)
+
+
 def test_markers_of_transactions_are_no_records() -> None:
     part = steady(_samples(1_000, 30), warm_seconds=5, total=1_000_000, per_offset=0.9)
     assert part is not None

@@ -1,0 +1,46 @@
+"""What Spark's JVM and its workers are told, and what an operator says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.session import COLLECTOR, COMPILER, HUGE_PAGES, YOUNG_MEMORY, _tunables, _with_defaults
+
+HEAP = "2g"
+VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_our_options_come_first_so_that_the_operators_count() -> None:
+    told = _with_defaults("-Xmn64m", HEAP).split()
+    assert {COLLECTOR, YOUNG_MEMORY, HUGE_PAGES, *COMPILER} <= set(told)
+    assert told[-1] == "-Xmn64m"
+
+
+def test_another_heap_has_its_own_young_generation() -> None:
+    assert YOUNG_MEMORY not in _with_defaults("", "8g")
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_collector_of_the_operator_leaves_ours_out_and_what_only_ours_is_known_to_take(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "-XX:+UseZGC")
+    told = _with_defaults("", HEAP)
+    assert COLLECTOR not in told and HUGE_PAGES not in told and YOUNG_MEMORY not in told
+
+
+@pytest.mark.parametrize("said", ["-XX:-UseTransparentHugePages", "-XX:+UseLargePages", "-XX:+UseHugeTLBFS"])
+def test_what_the_operator_says_of_large_pages_counts(said: str) -> None:
+    assert HUGE_PAGES not in _with_defaults(said, HEAP)
+
+
+def test_the_operators_tunables_of_glibc_stay() -> None:
+    assert _tunables("") == "glibc.malloc.hugetlb=1"
+    assert _tunables("glibc.malloc.arena_max=2") == "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"
+    assert _tunables("glibc.malloc.hugetlb=0") == "glibc.malloc.hugetlb=0"
