@@ -51,5 +51,6 @@ Records/s are those of the steady part: after the warm-up, which is half of the 
 twentieth, by the last stable offsets of the copy, less the markers of transactions. CPU is that of the contender's own
 processes, JVM and Python workers included, in seconds for a million records; peak memory is their proportional set
 size. "Elsewhere" is what everybody else on the machine had of a core meanwhile, our own meter included: where it is
-large, compare ratios only. MirrorMaker 2 has the memory and the collector of its own start script.
+large, compare ratios only. MirrorMaker 2 has the memory and the collector of its own start script. Each course begins
+with a rehearsal that does not count, the first one with a rehearsal by everybody: fresh brokers are slow.
 """
