@@ -65,16 +65,8 @@ def barnabas_with(errand: Errand, mirrors: list[dict[str, Any]], *arguments: str
 
 
 MM2_AS_IT_COMES = {"offset-syncs.topic.replication.factor": "1"}  # clusters of one broker have no room for three
-# Turned off is what it does beside copying records: that would only cost it.
 MM2_TUNED = {
     "tasks.max": str(CORES),
-    "emit.heartbeats.enabled": "false",
-    "emit.checkpoints.enabled": "false",
-    "emit.offset-syncs.enabled": "false",
-    "sync.topic.configs.enabled": "false",
-    "sync.topic.acls.enabled": "false",
-    "sync.group.offsets.enabled": "false",
-    "refresh.groups.enabled": "false",
     "destination.producer.batch.size": "500000",
     "destination.producer.linger.ms": "20",
     "destination.producer.max.request.size": "10000000",
@@ -82,6 +74,17 @@ MM2_TUNED = {
     "source.consumer.max.poll.records": "20000",
     "source.consumer.max.partition.fetch.bytes": "5242880",
     "source.consumer.fetch.max.bytes": "52428800",
+}
+
+# Off is what it does beside copying records, such as what lets consumers change clusters.
+MM2_BARE = {
+    "emit.heartbeats.enabled": "false",
+    "emit.checkpoints.enabled": "false",
+    "emit.offset-syncs.enabled": "false",
+    "sync.topic.configs.enabled": "false",
+    "sync.topic.acls.enabled": "false",
+    "sync.group.offsets.enabled": "false",
+    "refresh.groups.enabled": "false",
 }
 
 
@@ -147,8 +150,14 @@ CONTENDERS = {
         Contender("barnabas", "Barnabas, its defaults", barnabas, _copied, translates=True),
         Contender(
             "mm2-tuned",
-            f"MirrorMaker 2, batch 500 kB, linger 20 ms, poll 20,000, fetch 5 MB, {CORES} tasks, nothing but copying",
-            lambda errand: mirrormaker(errand, MM2_TUNED),
+            f"MirrorMaker 2, batch 500 kB, linger 20 ms, poll 20,000, fetch 5 MB, {CORES} tasks",
+            lambda errand: mirrormaker(errand, {**MM2_AS_IT_COMES, **MM2_TUNED}),
+            _renamed,
+        ),
+        Contender(
+            "mm2-bare",
+            "MirrorMaker 2, tuned as well, and with everything off that it does beside copying records",
+            lambda errand: mirrormaker(errand, {**MM2_TUNED, **MM2_BARE}),
             _renamed,
         ),
         Contender("mm2", "MirrorMaker 2, its defaults", lambda errand: mirrormaker(errand, MM2_AS_IT_COMES), _renamed),

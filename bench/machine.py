@@ -31,7 +31,7 @@ def described() -> list[tuple[str, str]]:
         ("Python", platform.python_version()),
         ("Java", said[0]),
         ("brokers", f"Apache Kafka {', '.join(kafka)}, one each, KRaft"),
-        ("MirrorMaker 2", f"{mm2}, exactly-once support on, {os.cpu_count()} tasks"),
+        ("MirrorMaker 2", f"{mm2}, exactly-once support on"),
     ]
 
 

@@ -131,6 +131,7 @@ def records_per_offset(cluster: KafkaCluster, topic: str, partitions: int) -> tu
     The last record of a partition tells its number at the source; its offset here counts the markers as well.
     """
     settings = {"group.id": "bench", "isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 0}
+    settings |= {"fetch.wait.max.ms": 10}  # there is nothing to wait for, and many partitions to go through
     consumer = Consumer({**cluster.client_settings(), **settings})
     records = offsets = 0
     value = b""

@@ -7,7 +7,7 @@ from statistics import median
 from bench.race import Result
 from bench.table import grouped
 
-COLOURS = {"barnabas": "#d1495b", "mm2-tuned": "#30638e", "mm2": "#8fb8de", "loop": "#9a9a9a"}
+COLOURS = {"barnabas": "#d1495b", "mm2-tuned": "#30638e", "mm2-bare": "#003d5b", "mm2": "#8fb8de", "loop": "#9a9a9a"}
 OTHER = "#edae49"
 WIDTH, LABEL, BAR, GAP, TOP = 900, 190, 18, 16, 56
 
