@@ -18,9 +18,9 @@ from bench.report import Report
 from bench.shapes import SHAPES
 
 SCENARIOS = {it.TITLE: it for it in (breakdown, growth, idle, restart, translation, mux, tunnelled)}
+NAMES = {it.__name__.rpartition(".")[2]: it for it in SCENARIOS.values()}
 # Brokers are slow while fresh, and again on records of another kind, which must not count against who is first.
 REHEARSAL_SECONDS = 20.0
-NAMES = {it.__name__.rpartition(".")[2]: it for it in SCENARIOS.values()}
 
 
 def arguments() -> argparse.Namespace:
