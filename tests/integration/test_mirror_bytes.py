@@ -84,6 +84,8 @@ def run(source: KafkaCluster, destination: KafkaCluster, host: Host) -> Iterator
     produce(here, made("stamped", message_timestamp_type="LogAppendTime"), [Record(b"k", b"v", (), 1)] * 3)
     small = {"bootstrap.servers": here, "batch.size": "10000"}
     produce(small, made("narrow", max_message_bytes="20000"), [Record(b"k", b"v" * 200, (), YEAR_2025)] * 5000)
+    numbered = [Record(b"k", b"%d" % n, (), YEAR_2025 + n, n % 2) for n in range(12_001)]
+    produce(here, made("crowded", 2), numbered)
     zero = [RawRecord(b"k", b"before", YEAR_2025), RawRecord(b"k", b"zero", 0), RawRecord(b"k", b"after", YEAR_2025)]
     produce_raw(here, made("zero"), zero)
     produce_raw(here, made("zero-as-one"), zero)
@@ -93,7 +95,19 @@ def run(source: KafkaCluster, destination: KafkaCluster, host: Host) -> Iterator
     create_topic(there, f"too-large-{mark}", max_message_bytes="10000")
 
     extra: dict[str, dict[str, Any]] = {"zero-as-one": {"zero_timestamps": "as_one"}}
-    stems = ["odd", "compacted", "large", "stamped", "narrow", "zero", "zero-as-one", "not-utf8", "too-large"]
+    extra["crowded"] = {"producer": {"queue.buffering.max.messages": 100}}
+    stems = [
+        "odd",
+        "compacted",
+        "large",
+        "stamped",
+        "narrow",
+        "crowded",
+        "zero",
+        "zero-as-one",
+        "not-utf8",
+        "too-large",
+    ]
     mirrors = [{"name": f"{s}-{mark}", "from": f"{s}-{mark}", **extra.get(s, {})} for s in stems]
     yield Copied(here, there, mark, host.catch_up(here, there, *mirrors), host)
     for cluster in (source, destination):
@@ -124,6 +138,10 @@ def test_a_topic_stamped_by_its_broker_keeps_its_timestamps_at_the_destination(r
 
 def test_small_records_of_a_topic_that_takes_small_batches_only_are_copied(run: Copied) -> None:
     assert run.equal("narrow") == 5000
+
+
+def test_records_that_find_the_producers_queue_full_are_copied_in_their_order(run: Copied) -> None:
+    assert run.equal("crowded") == 12_001
 
 
 def test_timestamp_0_is_refused_with_its_place_and_the_remedy(run: Copied) -> None:
