@@ -19,6 +19,7 @@ from bench.shapes import SHAPES
 
 SCENARIOS = {it.TITLE: it for it in (breakdown, growth, idle, restart, translation, mux, tunnelled)}
 NAMES = {it.__name__.rpartition(".")[2]: it for it in SCENARIOS.values()}
+USUAL = "barnabas,mm2-tuned,mm2,loop"
 # Brokers are slow while fresh, and again on records of another kind, which must not count against who is first.
 REHEARSAL_SECONDS = 20.0
 
@@ -29,7 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("what", nargs="*", default=["all"], help=f"of {', '.join(choices)}; all unless said otherwise")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="%(default)s")
     parser.add_argument("--partitions", default="4,64", help="%(default)s")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS), help="%(default)s")
+    parser.add_argument("--contenders", default=USUAL, help=f"of {', '.join(CONTENDERS)}: %(default)s")
     parser.add_argument("--rounds", type=int, default=2, help="how often each contender has its turn: %(default)s")
     parser.add_argument("--seconds", type=float, default=20.0, help="of the steady part of a race: %(default)s")
     parser.add_argument("--warm", type=float, default=30.0, help="seconds of copying before that: %(default)s")

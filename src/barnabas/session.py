@@ -30,7 +30,7 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP each batch stalls for 40 ms
     "spark.buffer.size": str(1024 * 1024),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8000",
     # To weigh a batch after each row takes a third of a task's time, so batches are weighed only once a run has met
     # records that are too large for that: a task then fails, not the JVM, and `bound_batches` is asked for.
     _BATCH_BYTES: str(2**31 - 1),

@@ -48,7 +48,7 @@ class Rows:
     topics: list[str]
     partitions: list[int]
     keys: list[bytes | None]
-    values: list[bytes | None]
+    values: pa.BinaryArray  # as they came: large ones are made Python objects only while they are handed over
     millis: list[int]
     headers: list[Headers | None]
     quarantined: Any  # rows that go to the quarantine instead
@@ -68,7 +68,7 @@ def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
         topics=address.topics,
         partitions=address.partitions,
         keys=keys.to_pylist(),
-        values=values.to_pylist(),
+        values=values,
         millis=_timestamps(task, batch),
         headers=_headers(task, batch),
         quarantined=np.fromiter(bad, dtype=np.int64, count=len(bad)),
