@@ -48,7 +48,7 @@ class Rows:
     topics: list[str]
     partitions: list[int]
     keys: list[bytes | None]
-    values: pa.BinaryArray  # as they came: large ones are made Python objects only while they are handed over
+    values: pa.BinaryArray  # made Python objects only while they are handed over
     millis: list[int]
     headers: list[Headers | None]
     quarantined: Any  # rows that go to the quarantine instead
