@@ -15,7 +15,7 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.beginning import refuse_foreign_topics
 from barnabas.commands import check, demo, lab, plan, position, quarantine, run, schemas, status
-from barnabas.commands.choose import used
+from barnabas.commands.choose import asked, used
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment, refuse_half
 from barnabas.errors import BarnabasError, ConfigError
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse_circles_and_collisions(configuration.together())
         for mirror in configuration.together():
             refuse_foreign_topics(mirror)
-        configuration.refuse_missing(used(args, configuration))
+        configuration.refuse_missing(used(args, configuration), registries=asked(args, configuration))
         return WITH_CONFIGURATION[args.command](args, configuration)
     except BarnabasError as error:
         print(f"barnabas: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
-from barnabas.errors import BarnabasError, Fenced
+from barnabas.errors import BarnabasError, ConfigError, Fenced
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
@@ -37,9 +37,10 @@ class Surveyor:
         clusters = self._clusters = configuration.clusters
         self.to_source: Connection = connection(mirror.source, clusters[mirror.source])
         self.to_destination: Connection = connection(mirror.destination, clusters[mirror.destination])
+        self.source, self.destination = (
+            _admin(to, configuration.places.get(to.cluster, "")) for to in (self.to_source, self.to_destination)
+        )
         refuse_unknown(self.to_destination, mirror.producer, f'{mirror.place}: mirror "{mirror.name}"')
-        self.source = Admin(self.to_source)
-        self.destination = Admin(self.to_destination)
 
     def survey(self, seen: frozenset[str] | None = None, met: Iterable[str] = ()) -> Survey:
         """`seen`: the topics that were there when this process began; a later one is copied from its first record.
@@ -146,3 +147,11 @@ class Surveyor:
             return {p: log.end for p, log in offsets.items()}
         chosen = {p: start.offsets.get(p.topic, {}).get(p.number, log.first) for p, log in offsets.items()}
         return {p: min(max(at, offsets[p].first), offsets[p].end) for p, at in chosen.items()}
+
+
+def _admin(to: Connection, place: str) -> Admin:
+    """An admin client; where the cluster's settings allow none, the error says where they stand."""
+    try:
+        return Admin(to)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}" if place else str(error)) from None

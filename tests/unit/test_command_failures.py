@@ -72,8 +72,16 @@ def test_mirrors_whose_clusters_do_not_answer_are_each_told_in_table_and_json(
     ("old", "new", "says"),
     [
         ("{name: one", "{name: one, producer: {linger.msec: 5}", 'c.yaml:9: mirror "one": producer: No such conf'),
-        ("b: {bootstrap: '127.0.0.1:1'", "b: {bootstrap: '127.0.0.1:1', settings: {nope: 1}", "No such configuration"),
-        ("a: {bootstrap: '127.0.0.1:1'", "a: {bootstrap: '127.0.0.1:1', settings: {nope: 1}", 'cluster "a"'),
+        (
+            "b: {bootstrap: '127.0.0.1:1'",
+            "b: {bootstrap: '127.0.0.1:1', settings: {nope: 1}",
+            "c.yaml:3: clusters.b: cl",
+        ),
+        (
+            "a: {bootstrap: '127.0.0.1:1'",
+            "a: {bootstrap: '127.0.0.1:1', settings: {nope: 1}",
+            "c.yaml:2: clusters.a: cl",
+        ),
     ],
 )
 def test_check_notices_client_settings_that_no_client_knows(

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.kafka.errors import MEANINGS, explained
+from barnabas.kafka.producer import TRANSACTION_SECONDS
 
 
 def words(text: str) -> list[str]:
@@ -85,3 +86,7 @@ def test_a_code_that_is_not_in_the_table_is_judged_by_what_librdkafka_says_of_it
 def test_an_exception_is_explained_like_the_error_in_it() -> None:
     error = KafkaError(KafkaError.NOT_ENOUGH_REPLICAS, "too few")
     assert str(explained(KafkaException(error), "here")) == "here: too few (too few in-sync replicas)"
+
+
+def test_a_broker_that_allows_too_short_transactions_is_told_how_long_ours_are() -> None:
+    assert f"below {TRANSACTION_SECONDS} seconds" in MEANINGS[KafkaError.INVALID_TRANSACTION_TIMEOUT][1]

@@ -73,3 +73,27 @@ def test_a_cluster_that_only_disabled_mirrors_use_needs_nothing_until_one_is_ask
     assert main(["check", "-c", file]) == 0, said(capsys)
     assert main(["check", "-c", file, "--mirror", "idle"]) == 2
     assert f"{file}:10: clusters.plum.registry.token: environment variable PLUM is not set" in said(capsys)
+
+
+def test_a_demux_needs_the_secrets_of_the_registry_it_asks_and_no_others_of_that_cluster(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(file).write_text("""\
+clusters:
+  spoke:
+    bootstrap: b0.spoke:9092
+    sasl: {mechanism: PLAIN, username: me, password: env:ORANGE}
+    registry: {url: 'http://r', token: env:PLUM}
+  hub: {bootstrap: 'b0.hub:9092', registry: {url: 'http://r'}}
+groups:
+  - name: g
+    mirrors:
+      - {name: d, kind: demux, source: hub, destination: hub, from: mux, schemas: {value: registry}, registry_of: spoke}
+""")
+    assert main(["check", "-c", file]) == 2
+    assert f"{file}:5: clusters.spoke.registry.token: environment variable PLUM is not set" in said(capsys)
+    monkeypatch.setenv("PLUM", "")
+    assert main(["check", "-c", file]) == 2
+    assert "environment variable PLUM is empty" in said(capsys)
+    monkeypatch.setenv("PLUM", "x")
+    assert main(["check", "-c", file]) == 0, said(capsys)

@@ -38,8 +38,8 @@ def test_a_secret_is_read_from_the_environment_or_a_file_when_asked(
     from_file, from_environment = Secret(f"file:{file}"), Secret("env:CANARY_SECRET")
     assert (from_file.reveal(), from_environment.reveal()) == ("first", CANARY)
     file.write_text("  rotated \r\n")
-    monkeypatch.setenv("CANARY_SECRET", "")
-    assert (from_file.reveal(), from_environment.reveal()) == ("  rotated ", "")
+    monkeypatch.setenv("CANARY_SECRET", " too ")
+    assert (from_file.reveal(), from_environment.reveal()) == ("  rotated ", " too ")
 
 
 def test_a_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +56,15 @@ def test_a_secret_that_went_away_is_told_by_its_reference(tmp_path: Path, monkey
     for name, reason in {"nowhere": "No such file", "": "Is a directory", "binary": "not UTF-8 text"}.items():
         with pytest.raises(Unavailable, match=f"secret file .*{name} cannot be read: {reason}"):
             Secret(f"file:{tmp_path / name}").reveal()
+
+
+def test_an_empty_secret_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_SECRET", "")
+    with pytest.raises(ConfigError, match="environment variable CANARY_SECRET is empty"):
+        Secret("env:CANARY_SECRET").reveal()
+    (tmp_path / "half-written").write_text("\n")
+    with pytest.raises(Unavailable, match="half-written is empty"):
+        Secret(f"file:{tmp_path}/half-written").reveal()
 
 
 def test_no_text_of_a_secret_shows_its_value() -> None:

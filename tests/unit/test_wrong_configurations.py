@@ -17,6 +17,7 @@ GROUPS = GOOD[GOOD.index("groups:") :]
 MIRRORS = GOOD[GOOD.index("      - name") :]
 CLUSTER_MAPS = GOOD[GOOD.index("  orange:") : GOOD.index("spark:")]
 SASL = "{mechanism: PLAIN, username: env:CANARY_NAME, password: env:CANARY_SECRET}"
+TOKEN = SASL.replace("}", ", token_url: ")
 
 
 class Wrong(NamedTuple):
@@ -52,6 +53,7 @@ KEYS = [
     at_mirror("group: other", 16, "group", "unknown key"),
     Wrong("spark:", "sparks:", 8, "sparks", 'did you mean "spark"?'),
     Wrong("master: local", "mastre: local", 8, "spark.mastre", 'did you mean "master"?'),
+    Wrong("password: env:CANARY_SECRET", f"password:{CANARY}", 4, "clusters.orange.sasl.password:…", "a space missing"),
 ]
 SECRETS = [
     Wrong(
@@ -81,7 +83,9 @@ SECRETS = [
     Wrong("mechanism: PLAIN", "mechanism: GSSAPI", 4, "clusters.orange.sasl.mechanism", "must be 'PLAIN', 'SCRAM"),
     Wrong("mechanism: PLAIN", f"mechanism: {CANARY}", 4, "clusters.orange.sasl.mechanism", "must be 'PLAIN', 'SCRAM"),
     Wrong("mechanism: PLAIN", "mechanism: OAUTHBEARER", 4, "clusters.orange.sasl", "OAUTHBEARER needs `token_url`"),
-    Wrong(SASL, SASL[:-1] + ", token_url: x}", 4, "clusters.orange.sasl.token_url", "PLAIN takes no `token_url`"),
+    Wrong(SASL, f"{TOKEN}http://login}}", 4, "clusters.orange.sasl.token_url", "PLAIN takes no `token_url`"),
+    Wrong(SASL, f"{TOKEN}x}}", 4, "clusters.orange.sasl.token_url", "must be http://HOST"),
+    Wrong(SASL, f"{TOKEN}http://me:{CANARY}@h}}", 4, "clusters.orange.sasl.token_url", "password apart from it"),
     Wrong(SASL, CANARY, 4, "clusters.orange.sasl", "must be a map of settings"),
 ]
 CLUSTERS = [
@@ -137,12 +141,15 @@ TOPICS = [
     at_mirror(
         "topics: {partitions: {from: source, min: 3, max: 2}}", 16, "topics.partitions", "`max` 2 is below `min` 3"
     ),
+    at_mirror("topics: {partitions: 100001}", 16, "topics.partitions", "must be less than or equal to 100000"),
     at_mirror("topics: {create: maybe}", 16, "topics.create", "must be true or false"),
 ]
 RULES = [
     at_mirror("start: yesterday", 16, "start", "must be earliest, latest, a timestamp such as"),
     at_mirror("start: 2026-13-01", 16, "start", "must be earliest, latest, a timestamp such as"),
     at_mirror("start: -2", 16, "start", "is before 1970"),
+    at_mirror("start: 99999999999999999999999", 16, "start", "is later than any of Kafka's timestamps"),
+    at_mirror(f"start: {{offsets: {{orders: {{0: {2**63}}}}}}}", 16, "start.offsets.orders.0", "less than or equal"),
     at_mirror("start: true", 16, "start", "must be earliest, latest, a timestamp such as"),
     at_mirror(
         "start:\n          offsets: {orders: {0: -1}}", 17, "start.offsets.orders.0", "greater than or equal to 0"
@@ -151,6 +158,7 @@ RULES = [
     at_mirror("on_loss: ignore", 16, "on_loss", "must be 'stop', 'record' or 'restart'"),
     at_mirror("partitioning: random", 16, "partitioning", "must be 'keep' or 'key'"),
     at_mirror("batch: {lanes: 0}", 16, "batch.lanes", "must be greater than or equal to 1"),
+    at_mirror("batch: {records: 99999999999}", 16, "batch.records", "must be less than or equal to 1000000000"),
     at_mirror("batch: {records: many}", 16, "batch.records", "must be a whole number"),
     at_mirror("enabled: perhaps", 16, "enabled", "must be true or false"),
     Wrong(
@@ -203,6 +211,9 @@ SHAPES = [
     Wrong("from: orders", 'from: "or\x00ders"', 15, "", "not YAML: a character that no text has"),
     Wrong("from: orders", "? [from]\n        : orders", 15, "", "a key must be a word"),
     Wrong("from: orders", "<<: orders", 15, "", "`<<` takes a map or a list of maps"),
+    Wrong("from: orders", "<<: {from: a}\n        <<: {from: b}", 16, "", "`<<` stands twice"),
+    Wrong("spark:", "metrics: {console: {every_seconds: .inf}}\nspark:", 8, "metrics.console.every_seconds", "less"),
+    Wrong("spark:", "metrics: {prometheus: {port: 1, host: a b}}\nspark:", 8, "metrics.prometheus.host", "a host name"),
     Wrong("", "topics: &t {settings: *t}", 1, "", "an alias stands within what it stands for"),
     Wrong(GOOD, "", 1, "clusters", "is missing or empty"),
     Wrong(GOOD, "# nothing yet\n", 1, "clusters", "is missing or empty"),

@@ -31,3 +31,9 @@ def used(args: argparse.Namespace, configuration: Configuration) -> set[str]:
     """The clusters that the chosen mirrors lead between; all of them where there is no mirror."""
     mirrors = chosen(args, configuration) if configuration.mirrors else ()
     return {side for mirror in mirrors for side in (mirror.source, mirror.destination)} or set(configuration.clusters)
+
+
+def asked(args: argparse.Namespace, configuration: Configuration) -> set[str]:
+    """The clusters of which a chosen mirror needs the registry only: spokes whose records came through a hub."""
+    mirrors = chosen(args, configuration) if configuration.mirrors else ()
+    return {mirror.registry_of for mirror in mirrors if mirror.schemas and mirror.registry_of}

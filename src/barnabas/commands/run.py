@@ -56,18 +56,23 @@ def failure(board: MirrorBoard) -> BarnabasError | None:
 def copy(
     configuration: Configuration, mirrors: Sequence[Mirror], *, until_caught_up: bool, stop: threading.Event
 ) -> list[MirrorBoard]:
-    """Runs the mirrors in one Spark session and shows them; returns when all have ended."""
+    """Runs the mirrors in one Spark session and shows them; returns when all have ended.
+
+    The metrics' port first: one that is taken ends this run before it has taken over anything.
+    """
     with session(configuration.spark) as spark:
         log.info("Spark UI at %s", spark.sparkContext.uiWebUrl)
         warm_up(spark)
         replicator = Replicator(spark, configuration, stop=stop, until_caught_up=until_caught_up)
+        publish(configuration.metrics, Collector(replicator.boards.values, lambda: jvm.measured(spark)), stop)
         replicator.start(mirrors)
         boards = list(replicator.boards.values())
-        publish(configuration.metrics, Collector(lambda: boards, lambda: jvm.measured(spark)), stop)
-        watch(boards, lambda: replicator.running() and not stop.is_set(), progress=until_caught_up)
-        stop.set()
-        replicator.wait(STOP_SECONDS)
-        replicator.close()
+        try:
+            watch(boards, lambda: replicator.running() and not stop.is_set(), progress=until_caught_up)
+        finally:
+            stop.set()
+            replicator.wait(STOP_SECONDS)
+            replicator.close()
         return boards
 
 

@@ -20,6 +20,8 @@ class Address(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read `host:port` or `[v6]:port`; a ValueError says what is wrong with it."""
         host, colon, port = text.strip().rpartition(":")
+        if "@" in text:
+            raise ValueError("credentials do not belong into an address")
         if not colon or not host:
             raise ValueError(f'"{text}" is not an address: write host:port, for example b0.orange.example:9092')
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:

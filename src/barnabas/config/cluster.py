@@ -20,6 +20,25 @@ Scalar = str | int | float | bool
 ReadableFile = Annotated[Path, AfterValidator(Path.expanduser)]  # looked for when it is needed, see needs.py
 
 
+def _http(url: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url) or not _has_host(url):
+        raise PydanticCustomError(
+            "url", "must be http://HOST[:PORT][/PATH] or https://…, with user and password apart from it"
+        )
+    return url
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, half a bracket
+        return False
+
+
+Url = Annotated[str, AfterValidator(_http)]
+
+
 class Strict(BaseModel):
     """Unknown keys are mistakes, and what was read does not change."""
 
@@ -30,7 +49,7 @@ class Sasl(Strict):
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
     username: Text | None = None
     password: Secret | None = None
-    token_url: str | None = None
+    token_url: Url | None = None
     client_id: Text | None = None
     client_secret: Secret | None = None
     scope: str | None = None
@@ -63,7 +82,7 @@ class Tls(Strict):
 
 
 class Registry(Strict):
-    url: str
+    url: Url
     username: Text | None = None
     password: Secret | None = None
     token: Secret | None = None
@@ -71,11 +90,7 @@ class Registry(Strict):
 
     @field_validator("url")
     @classmethod
-    def _http(cls, url: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url) or not _has_host(url):
-            raise PydanticCustomError(
-                "url", "must be http://HOST[:PORT][/PATH] or https://…, with user and password apart from it"
-            )
+    def _bare(cls, url: str) -> str:
         return url.rstrip("/")
 
     @model_validator(mode="after")
@@ -85,14 +100,6 @@ class Registry(Strict):
         if self.token is not None and self.username is not None:
             raise PydanticCustomError("registry", "give `token` or `username` and `password`, not both")
         return self
-
-
-def _has_host(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, half a bracket
-        return False
 
 
 class Cluster(Strict):

@@ -99,11 +99,13 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
 
 def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Section:
     section = Section(node.start_mark.line + 1)
-    inherited = Section(section.line)
+    inherited: Section | None = None
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         key = key_node.value
         if key_node.tag == MERGE:
+            if inherited is not None:
+                raise ConfigError(f"{name}:{line}: `<<` stands twice; write one with a list: `<<: [*one, *other]`")
             inherited = _inherited(_value(loader, value_node, name), f"{name}:{line}")
             continue
         if not isinstance(key, str):
@@ -111,7 +113,7 @@ def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Sect
         if key in section:
             raise ConfigError(f"{name}:{line}: `{key}` stands twice, first in line {section.lines[key]}; keep one")
         section.put(key, _value(loader, value_node, name), line)
-    for key, value in inherited.items():
+    for key, value in inherited.items() if inherited is not None else ():
         if key not in section:
             section.put(key, value, inherited.lines[key])
     return section

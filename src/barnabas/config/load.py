@@ -55,6 +55,7 @@ class Configuration(Strict):
     spark: SparkRules = SparkRules()
     metrics: MetricRules = MetricRules()
     tunnels: dict[str, Tunnel] = Field(default_factory=dict)
+    places: dict[str, str] = Field(default_factory=dict, exclude=True)  # of clusters: file, line and key
     needs: tuple[Need, ...] = Field(default=(), exclude=True)
     chosen: frozenset[str] = Field(default=frozenset(), exclude=True)  # mirrors that --mirror names
 
@@ -65,11 +66,11 @@ class Configuration(Strict):
         """Those that may run at the same time: all that are enabled, and those that were asked for by name."""
         return tuple(mirror for mirror in self.mirrors if mirror.enabled or mirror.name in self.chosen)
 
-    def refuse_missing(self, clusters: Iterable[str]) -> None:
-        """ConfigError for the first secret or file of these clusters that is not on this machine."""
-        wanted = set(clusters)
+    def refuse_missing(self, clusters: Iterable[str], registries: Iterable[str] = ()) -> None:
+        """ConfigError for the first secret or file of these clusters, and registries, that is not on this machine."""
+        wanted, asked = set(clusters), set(registries)
         for need in self.needs:
-            if need.cluster in wanted:
+            if need.cluster in wanted or (need.of_registry and need.cluster in asked):
                 need.refuse_missing()
 
 
@@ -92,7 +93,7 @@ class _Document:
     def configuration(self) -> Configuration:
         for key in self.root:
             if key not in KNOWN_AT_TOP:
-                raise self.complaint((key,), f"unknown key{_suggested(key, KNOWN_AT_TOP)}")
+                raise self.complaint((key,), f"{_unknown(key)}{_suggested(key, KNOWN_AT_TOP)}")
         for key, instead in (("clusters", ()), ("groups", ("spokes", "tunnels"))):
             if not self.root.get(key) and not any(self.root.get(other) for other in instead):
                 raise self.complaint((key,), "is missing or empty; see the smallest configuration in README.md")
@@ -114,12 +115,14 @@ class _Document:
             spark=spark,
             metrics=metrics,
             tunnels=tunnels,
+            places={name: self.place(("clusters", name)) for name in clusters},
             needs=tuple(need for name, cluster in clusters.items() for need in self.needs(name, cluster)),
         )
 
     def needs(self, name: str, cluster: Cluster) -> Iterable[Need]:
         for path, what in named(cluster):
-            yield Need(cluster=name, place=self.place(("clusters", name, *path)), **what)
+            of_registry = path[0] == "registry"
+            yield Need(cluster=name, of_registry=of_registry, place=self.place(("clusters", name, *path)), **what)
 
     def refuse_wrong_tunnels(self, clusters: dict[str, Cluster], tunnels: dict[str, Tunnel]) -> None:
         """A cluster and its tunnel name each other, and each tunnel has loopback addresses of its own."""
@@ -232,7 +235,7 @@ class _Document:
             loc = tuple(error["loc"])
             what = _said(error["type"], error["msg"])
             if error["type"] == "extra_forbidden":
-                what = f"unknown key{_suggested(str(loc[-1]), _keys_at(model, loc[:-1]))}"
+                what = f"{_unknown(str(loc[-1]))}{_suggested(str(loc[-1]), _keys_at(model, loc[:-1]))}"
             elif error["type"] != "missing":
                 key = error.get("ctx", {}).get("key")
                 loc = written(section, loc if key is None else (*loc, key))
@@ -243,13 +246,23 @@ class _Document:
 
     def place(self, path: Keys, line: int | None = None) -> str:
         line = line_of(self.root, path) if line is None else line
-        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{_discreet(step)}" for step in path).lstrip(".")
         return f"{self.name}:{line}: {dotted}"
 
 
 def _said(kind: str, message: str) -> str:
     """What pydantic says, in words of a configuration file."""
     return PLAIN_WORDS.get(kind) or message.replace("Input should be", "must be", 1)
+
+
+def _discreet(key: str) -> str:
+    """Without what stands after a colon: a password whose space before it was forgotten is read as part of its key."""
+    word, colon, _ = key.partition(":")
+    return word + (":…" if colon else "")
+
+
+def _unknown(key: str) -> str:
+    return "unknown key: is a space missing after its colon?" if ":" in key else "unknown key"
 
 
 def _keys_at(model: Any, loc: Keys) -> list[str]:

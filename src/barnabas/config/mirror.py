@@ -24,7 +24,7 @@ LONGEST_MIRROR = 200  # leaves room for the ledger's and the quarantine's own pr
 class Batch(Strict):
     """How much one micro-batch takes, and over how many transactions at once it is spread."""
 
-    records: int = Field(default=500_000, ge=1)
+    records: int = Field(default=500_000, ge=1, le=1_000_000_000)
     lanes: int | None = Field(default=None, ge=1, le=64)
 
 
@@ -88,7 +88,9 @@ class Mirror(Strict):
         if isinstance(value, str):
             unknown = set(re.findall(r"\{([^{}]*)\}", value)) - {"topic", "source", "destination", "identifier"}
             if unknown or value.count("{") != value.count("}"):
-                raise PydanticCustomError("template", "knows {topic}, {source}, {destination} and {identifier} only")
+                raise PydanticCustomError(
+                    "template", "knows {topic}, {source}, {destination} and, in a demux, {identifier} only"
+                )
         return value
 
     @field_validator("start", mode="before")

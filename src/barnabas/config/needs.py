@@ -23,6 +23,7 @@ class Need(Strict):
 
     cluster: str
     place: str
+    of_registry: bool = False
     secret: Secret | None = None
     file: Path | None = None
 

@@ -25,17 +25,20 @@ class Secret:
 
     def reveal(self) -> str:
         """The secret itself; ConfigError when the variable is not there, Unavailable when the file is not: it was
-        there when the configuration was read, so it may be about to be replaced."""
+        there when the configuration was read, so it may be about to be replaced. An empty one is not there either."""
         kind, _, name = self.reference.partition(":")
         if kind == "env":
-            if name not in os.environ:
-                raise ConfigError(f"environment variable {name} is not set")
+            if not os.environ.get(name):
+                raise ConfigError(f"environment variable {name} is {'empty' if name in os.environ else 'not set'}")
             return os.environ[name]
         try:
-            return Path(name).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+            text = Path(name).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise Unavailable(f"secret file {name} cannot be read: {reason}") from None
+        if not text:
+            raise Unavailable(f"secret file {name} is empty")
+        return text
 
     def __repr__(self) -> str:
         return f"Secret({self.reference})"

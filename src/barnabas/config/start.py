@@ -11,13 +11,15 @@ from pydantic_core import PydanticCustomError
 from barnabas.config.cluster import Strict
 from barnabas.errors import ConfigError
 
+LARGEST = 2**63 - 1  # of Kafka's offsets and timestamps
+
 
 class Start(Strict):
     """Where partitions without a position begin."""
 
     at: Literal["earliest", "latest", "timestamp", "offsets"]
     millis: int | None = None
-    offsets: dict[str, dict[int, Annotated[int, Field(ge=0)]]] = Field(default_factory=dict)
+    offsets: dict[str, dict[int, Annotated[int, Field(ge=0, le=LARGEST)]]] = Field(default_factory=dict)
 
 
 def start_of(value: Any) -> Any:
@@ -32,6 +34,8 @@ def start_of(value: Any) -> Any:
         )
     if millis < 0:
         raise PydanticCustomError("start", "is before 1970, where Kafka's timestamps begin: write earliest")
+    if millis > LARGEST:
+        raise PydanticCustomError("start", "is later than any of Kafka's timestamps: write milliseconds since 1970")
     return {"at": "timestamp", "millis": millis}
 
 

@@ -9,14 +9,16 @@ from pydantic_core import PydanticCustomError
 
 from barnabas.config.cluster import Scalar, Strict
 
+MOST = 100_000  # partitions of a topic: more than any cluster has, fewer than a mistake's
+
 
 class Count(Strict):
     """How many replicas or partitions a new topic gets: a fixed number, or the source's within bounds."""
 
-    fixed: int | None = Field(default=None, ge=1)
+    fixed: int | None = Field(default=None, ge=1, le=MOST)
     source: Literal["source"] | None = Field(default=None, alias="from")
-    min: int = Field(default=1, ge=1)
-    max: int | None = Field(default=None, ge=1)
+    min: int = Field(default=1, ge=1, le=MOST)
+    max: int | None = Field(default=None, ge=1, le=MOST)
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -58,4 +60,4 @@ class TopicRules(Strict):
 
 
 class LedgerRules(Strict):
-    replication: int | None = Field(default=None, ge=1)
+    replication: int | None = Field(default=None, ge=1, le=MOST)

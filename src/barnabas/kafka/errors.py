@@ -115,7 +115,7 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E.INVALID_CONFIG: (Refused, "the cluster does not accept a topic setting"),
     _E.INVALID_PARTITIONS: (Refused, "the cluster does not accept this number of partitions"),
     _E.TOPIC_EXCEPTION: (Refused, "the cluster does not accept the topic's name"),
-    _E.INVALID_TRANSACTION_TIMEOUT: (Refused, "the broker's transaction.max.timeout.ms is below 120 seconds: raise it"),
+    _E.INVALID_TRANSACTION_TIMEOUT: (Refused, "the broker's transaction.max.timeout.ms is below 180 seconds: raise it"),
 }
 
 
