@@ -2,8 +2,10 @@
 
 import os
 import random
+import shutil
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 from tests.barnabas_runs import Run
 from tests.kafka_io import wait_until
@@ -40,6 +42,12 @@ def kill_jvm(run: Run) -> None:
 def pause_worker(run: Run, chance: random.Random) -> int:
     """SIGSTOP to one Python worker: it lives, holds what it holds, and does nothing."""
     return _signalled(run, chance, signal.SIGSTOP)
+
+
+def delete_checkpoint(directory: Path) -> None:
+    """Takes away what Spark keeps of the query of a run whose TMPDIR this is."""
+    (checkpoint,) = directory.glob("barnabas-query-*/checkpoint")
+    shutil.rmtree(checkpoint)
 
 
 def resume(pid: int) -> None:

@@ -35,9 +35,9 @@ class Scene:
         self.witness = Witness(self.destination, topic, PARTITIONS)
         self.runs: list[Run] = []
 
-    def run(self) -> Run:
+    def run(self, **environment: str) -> Run:
         """One more `barnabas run` of the mirror."""
-        self.runs.append(Run(self.directory, "run", "-c", self.file))
+        self.runs.append(Run(self.directory, "run", "-c", self.file, **environment))
         return self.runs[-1]
 
     def end(self) -> None:
