@@ -59,6 +59,25 @@ def test_a_new_partition_is_found_within_30_seconds_while_running_and_copied_fro
     assert copied(source.bootstrap, destination.bootstrap, late) == 90
 
 
+def test_a_new_topic_is_found_within_30_seconds_while_running_and_copied_from_its_first_record(
+    source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host
+) -> None:
+    stem = topic_names("found")
+    there, late = f"{stem}.there", f"{stem}.late"
+    create_topic(source.bootstrap, there)
+    produce(source.bootstrap, there, [Record(b"k", b"old", (), 1000)] * 10)
+    mirror = {"name": f"m-{stem}", "from": {"match": f"{stem}[.].*"}, "start": "latest"}
+    run = host.start(source.bootstrap, destination.bootstrap, [mirror])
+    wait_until(lambda: there in destination.admin().list_topics(timeout=30).topics, 240, "the mirror to begin")
+    create_topic(source.bootstrap, late)
+    produce(source.bootstrap, late, [Record(b"k", b"new", (), 1000)] * 20)
+    admin = destination.admin()
+    wait_until(lambda: late in admin.list_topics(timeout=30).topics, within(FOUND_SECONDS), "the topic to be found")
+    wait_until(lambda: count_of(destination.bootstrap, late) == 20, 240, "the new topic's records")
+    run.stop()
+    assert copied(source.bootstrap, destination.bootstrap, late) == 20
+
+
 def test_an_empty_partition_and_more_partitions_at_the_destination_change_nothing(
     source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host
 ) -> None:

@@ -1,6 +1,7 @@
 """A mirror that may not go on stops alone and says where, what and what to do; the others go on; exit 1."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,20 @@ def test_refused_mirrors_stop_alone_with_a_reason_the_others_finish_and_the_exit
         assert any(all(word in line for word in words) for line in said[name]), (name, words, run.messages)
         assert f"{name}-{topic}: refused" in run.output
     assert "Traceback" not in run.messages
+
+
+def test_a_metrics_port_that_is_taken_ends_a_run_before_it_takes_over_anything(
+    source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, tmp_path: Path
+) -> None:
+    topic = topic_names("metered")
+    create_topic(source.bootstrap, topic)
+    mirrors = [{"name": f"metered-{topic}", "from": topic}]
+    file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, mirrors)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file.write_text(f"{file.read_text()}metrics: {{prometheus: {{port: {port}}}}}\n")
+        code, run = ran(tmp_path, "run", "-c", file, "--until-caught-up")
+    assert code == 1
+    assert f"barnabas: metrics: cannot listen on 127.0.0.1:{port}: Address already in use: choose" in run.messages
+    assert "Traceback" not in run.messages
+    assert not {topic, f"_barnabas.metered-{topic}"} & set(destination.admin().list_topics(timeout=30).topics)

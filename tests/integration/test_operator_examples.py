@@ -9,8 +9,10 @@ from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
 from barnabas.lab.registry import Registry
 from barnabas.lab.security import Mechanism, Protocol, Security
+from barnabas.schemas.wire import prefixed
 from tests.barnabas_runs import ran
 from tests.kafka_io import Record, create_topic, delete_topics, produce, read_all
+from tests.registries import Registries, versions
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 VARIABLES = {
@@ -76,13 +78,20 @@ def test_the_example_of_groups_copies_records_with_their_schemas(
     file = tmp_path / "groups.yaml"
     file.write_text(yaml.safe_dump(content))
     create_topic(source.bootstrap, "source-topic", partitions=2)
-    produce(source.bootstrap, "source-topic", [Record(b"k", None, (), 1000, i % 2) for i in range(50)])
+    registries = Registries.with_other_ids(source_registry, destination_registry)
+    (number,) = registries.fill("source-topic-value", versions("Example", 1))
+    value = prefixed(number, b"\x02")
+    produce(source.bootstrap, "source-topic", [Record(b"k", value, (), 1000, i % 2) for i in range(50)])
     name = "prod__source-topic__mirror_test_copy_4"
     try:
         code, run = ran(tmp_path, "run", "--until-caught-up", "-c", file, "--mirror", name)
         assert code == 0, run.messages
         assert f"{name}: done, copied 50 records" in run.output
-        assert len(read_all(destination.bootstrap, "mirror_test_copy_4")) == 50
+        (version,) = registries.destination.history("mirror_test_copy_4-value")
+        assert version.schema.canonical() == versions("Example", 1)[0].canonical()
+        there = prefixed(version.id, b"\x02")
+        assert there != value
+        assert [record.value for record in read_all(destination.bootstrap, "mirror_test_copy_4")] == [there] * 50
         partitions = destination.admin().list_topics("mirror_test_copy_4", timeout=30).topics["mirror_test_copy_4"]
         assert len(partitions.partitions) == 3, "at least three, as its rule says"
     finally:

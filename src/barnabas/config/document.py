@@ -113,7 +113,8 @@ def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Sect
         if key in section:
             raise ConfigError(f"{name}:{line}: `{key}` stands twice, first in line {section.lines[key]}; keep one")
         section.put(key, _value(loader, value_node, name), line)
-    for key, value in inherited.items() if inherited is not None else ():
+    inherited = inherited or Section(section.line)
+    for key, value in inherited.items():
         if key not in section:
             section.put(key, value, inherited.lines[key])
     return section
