@@ -12,12 +12,14 @@ class BatchTooLarge(Unavailable):
     """A batch of large records did not fit into the memory there is for it."""
 
 
+TOO_LARGE = "too large for one batch (if it stays so: -XX:MaxDirectMemorySize in spark.driver.defaultJavaOptions)"
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
     (r"SaslAuthenticationException", Unavailable, "the source refused our credentials: are they right?"),
     (r"SslAuthenticationException|SSLHandshakeException", Refused, "TLS with the source failed: is its CA right?"),
     (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "offsets are gone"),
     (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
+    (r"MALFORMED_RECORD_TIMESTAMP", Refused, "a record's timestamp is beyond what Spark can bring"),
     (r"RecordTooLarge", Refused, "a record is larger than the source client fetches"),
     (r"TimeoutException|DisconnectException|NetworkException|TIMEOUT", Unavailable, "the source does not answer"),
     (r"Failed to construct kafka|No resolvable bootstrap", Unavailable, "the source cannot be reached"),
@@ -26,8 +28,8 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"ExecutorLostFailure|Lost executor", Unavailable, "an executor was lost"),
     (r"CAST_INVALID_INPUT|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|INVALID_ARRAY_INDEX", Refused, "`where` fails on a row"),
     (r"AnalysisException|ParseException|UNRESOLVED_|DATATYPE_MISMATCH|PARSE_SYNTAX", Refused, "`where` is not right"),
-    (r"memory\.OutOfMemoryException|OversizedAlloc", BatchTooLarge, "too large for one batch"),
-    (r"OutOfDirectMemory|[Dd]irect buffer memory", BatchTooLarge, "too large for one batch"),
+    (r"memory\.OutOfMemoryException|OversizedAlloc", BatchTooLarge, TOO_LARGE),
+    (r"OutOfDirectMemory|[Dd]irect buffer memory", BatchTooLarge, TOO_LARGE),
     (r"No space left on device", Unavailable, "the disk is full"),
 )  # fmt: skip
 
@@ -54,6 +56,6 @@ def explained(text: str, where: str) -> BarnabasError:
 
 
 def _line_with(text: str, at: int) -> str:
-    start = text.rfind("\n", 0, at) + 1
+    start = max(text.rfind("\n", 0, at) + 1, at - 100)
     end = text.find("\n", at)
     return text[start : end if end >= 0 else len(text)].strip()[:300]

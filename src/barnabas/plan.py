@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import Lost, Refused
@@ -101,9 +101,9 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
     """
     _refuse_other_source(mirror, survey)
     routes = tuple(_route(mirror, topic) for topic in survey.source.values())
-    _refuse_ambiguous(mirror, routes)
     known = survey.ledger.positions() if survey.ledger else {}
     demuxed = tuple(_demuxed_route(name, *origin) for name, origin in sorted((met or {}).items()))
+    _refuse_ambiguous(mirror, (*routes, *(replace(route, source=route.destination) for route in demuxed)))
     creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
     stretches: dict[Partition, Stretch] = {}
     losses: list[Loss] = []

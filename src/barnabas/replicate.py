@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,10 +24,10 @@ from barnabas import failures, session, source
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
-from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
+from barnabas.errors import Refused, TopicsNeeded, Unavailable
 from barnabas.kafka.secret_file import hidden
 from barnabas.kafka.settings import java_properties
-from barnabas.ledger.alive import SignsOfLife
+from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
 from barnabas.model import Partition
 from barnabas.patience import Patience
@@ -34,7 +35,7 @@ from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener, observed
 from barnabas.schemas.resolver import Resolver
 from barnabas.shape import shaped
-from barnabas.survey import Surveyor
+from barnabas.survey import Surveyor, surveyor_anew
 from barnabas.watch import Watch
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
@@ -167,7 +168,7 @@ class Replication:
 
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
-        surveyor = Surveyor(self.configuration, self.mirror)
+        surveyor = (Surveyor if self._last_epoch is None else surveyor_anew)(self.configuration, self.mirror)
         survey = surveyor.survey(self._topics_seen, self._met)
         if not survey.source:
             return self._no_topic()
@@ -207,18 +208,17 @@ class Replication:
         surveyor, epoch = self._held
         try:
             release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, epoch, ends=ends)
-        except BarnabasError as error:
-            log.info("%s: writers are not released yet: %s", self.where, error)
+        except Exception as error:  # noqa: BLE001 - the failure that led here counts, not this one
+            log.info("%s: writers are not released yet: %s", self.where, failures.named(error, self.where))
 
     def _wait(self, seconds: float) -> None:
         """Pauses between two epochs; a mirror that waits runs, and gives signs of life."""
         until = time.monotonic() + seconds
         while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
             if self._held is not None:
-                surveyor, epoch = self._held
-                signs = SignsOfLife(surveyor.to_destination, self.mirror.ledger_topic)
-                signs.give(epoch.run, epoch.number)
-                signs.close()
+                with suppress(Exception):  # one that cannot be given is none; the mirror goes on waiting
+                    surveyor, epoch = self._held
+                    give_one(surveyor.to_destination, self.mirror.ledger_topic, epoch.run, epoch.number)
             self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
     def _no_topic(self) -> bool:

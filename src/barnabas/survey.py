@@ -10,7 +10,7 @@ from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
-from barnabas.errors import BarnabasError, ConfigError, Fenced
+from barnabas.errors import BarnabasError, ConfigError, Fenced, Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
@@ -147,6 +147,14 @@ class Surveyor:
             return {p: log.end for p, log in offsets.items()}
         chosen = {p: start.offsets.get(p.topic, {}).get(p.number, log.first) for p, log in offsets.items()}
         return {p: min(max(at, offsets[p].first), offsets[p].end) for p, at in chosen.items()}
+
+
+def surveyor_anew(configuration: Configuration, mirror: Mirror) -> Surveyor:
+    """For a mirror that has run: where its settings make no clients now, a file they name is being replaced."""
+    try:
+        return Surveyor(configuration, mirror)
+    except ConfigError as error:
+        raise Unavailable(str(error)) from None
 
 
 def _admin(to: Connection, place: str) -> Admin:

@@ -17,6 +17,7 @@ from tests.replicator_host import Host, Mirrors
 pytest_plugins = ["tests.hosted"]
 
 YEAR_9999 = 253_402_300_799_999
+GREGORIAN = -12_219_292_800_000
 YEAR_2025 = 1_750_000_000_000
 LARGEST_VALUE = 1_048_588 - 61 - 11  # what a broker takes by default, less what a batch and a record need themselves
 
@@ -68,7 +69,10 @@ def run(source: KafkaCluster, destination: KafkaCluster, host: Host) -> Iterator
     mark = secrets.token_hex(4)
     here, there = source.bootstrap, destination.bootstrap
 
+    stems: list[str] = []
+
     def made(stem: str, partitions: int = 1, **settings: str) -> str:
+        stems.append(stem)
         create_topic(here, f"{stem}-{mark}", partitions, -1, **settings)
         return f"{stem}-{mark}"
 
@@ -89,25 +93,16 @@ def run(source: KafkaCluster, destination: KafkaCluster, host: Host) -> Iterator
     zero = [RawRecord(b"k", b"before", YEAR_2025), RawRecord(b"k", b"zero", 0), RawRecord(b"k", b"after", YEAR_2025)]
     produce_raw(here, made("zero"), zero)
     produce_raw(here, made("zero-as-one"), zero)
-    damaged = RawRecord(b"k", b"v", YEAR_2025, ((b"caf\xe9", b"1"),))
-    produce_raw(here, made("not-utf8"), [RawRecord(b"k", b"v", YEAR_2025), damaged])
+    usual = RawRecord(b"k", b"v", YEAR_2025)
+    produce_raw(here, made("not-utf8"), [usual, RawRecord(b"k", b"v", YEAR_2025, ((b"caf\xe9", b"1"),))])
+    produce_raw(here, made("zero-byte"), [usual, RawRecord(b"k", b"v", YEAR_2025, ((b"caf\0e", b"1"),))])
+    produce_raw(here, made("julian"), [usual, RawRecord(b"k", b"v", GREGORIAN - 1)])
+    produce_raw(here, made("gregorian"), [RawRecord(b"k", b"v", at) for at in (GREGORIAN, GREGORIAN + 1, -2)])
     produce(here, made("too-large"), [Record(b"k", b"s" * n, (), YEAR_2025) for n in (10, 50_000, 20)])
     create_topic(there, f"too-large-{mark}", max_message_bytes="10000")
 
     extra: dict[str, dict[str, Any]] = {"zero-as-one": {"zero_timestamps": "as_one"}}
     extra["crowded"] = {"producer": {"queue.buffering.max.messages": 100}}
-    stems = [
-        "odd",
-        "compacted",
-        "large",
-        "stamped",
-        "narrow",
-        "crowded",
-        "zero",
-        "zero-as-one",
-        "not-utf8",
-        "too-large",
-    ]
     mirrors = [{"name": f"{s}-{mark}", "from": f"{s}-{mark}", **extra.get(s, {})} for s in stems]
     yield Copied(here, there, mark, host.catch_up(here, there, *mirrors), host)
     for cluster in (source, destination):
@@ -157,11 +152,24 @@ def test_timestamp_0_is_written_as_1_when_asked_for(run: Copied) -> None:
     assert found == [(b"before", YEAR_2025), (b"zero", 1), (b"after", YEAR_2025)]
 
 
-def test_a_header_name_that_is_not_utf8_is_refused_with_its_place(run: Copied) -> None:
-    said = run.refusal("not-utf8")
-    assert "not UTF-8" in said
-    assert f"{run.name('not-utf8')}-0 offset 1" in said
-    assert read_all(run.destination, run.name("not-utf8")) == []
+@pytest.mark.parametrize(
+    ("stem", "says"),
+    [("not-utf8", "not UTF-8"), ("zero-byte", "holds a zero byte"), ("julian", "before 15 October 1582")],
+)
+def test_what_would_arrive_altered_is_refused_with_its_place_and_the_way_around_it(
+    stem: str, says: str, run: Copied
+) -> None:
+    said, name = run.refusal(stem), run.name(stem)
+    assert says in said
+    assert f"{name}-0 offset 1" in said
+    assert f"barnabas position set --mirror {name} --topic {name} --partition 0 --to 2" in said
+    assert read_all(run.destination, name) == []
+
+
+def test_the_oldest_timestamps_of_our_calendar_arrive_as_they_were(run: Copied) -> None:
+    assert run.equal("gregorian") == 3
+    found = [record.timestamp for record in read_all(run.destination, run.name("gregorian"))]
+    assert found == [GREGORIAN, GREGORIAN + 1, -2]
 
 
 def test_a_record_too_large_for_the_destination_is_refused_by_name_and_copied_once_the_topic_takes_it(

@@ -50,6 +50,11 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
         "too large for one batch",
     ),
     ("io.netty.util.internal.OutOfDirectMemoryError: failed to allocate", BatchTooLarge, "too large for one batch"),
+    (
+        "[KAFKA_MALFORMED_RECORD_TIMESTAMP] offset 7 of orders-0",
+        Refused,
+        "offset 7 of orders-0",
+    ),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
     ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
     ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),

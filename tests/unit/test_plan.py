@@ -186,6 +186,14 @@ def test_two_topics_of_one_route_number_are_refused() -> None:
         planned(mirror(from_=list(twins)), Clusters(tuple(map(topic, twins))).survey())
 
 
+def test_two_topics_of_a_demux_with_the_same_number_are_refused_and_two_sources_of_one_are_not() -> None:
+    rules = mirror(kind="demux", from_="orders", to="{topic}.copy", destination="orange")
+    met = {f"{name}.copy": (name, 1) for name in ("a", "b")}
+    assert len(planned(rules, BOTH.survey(), met).demuxed) == 2
+    with pytest.raises(Refused, match="buckeroo and plumless have the same route number"):
+        planned(rules, BOTH.survey(), {name: (name, 1) for name in ("plumless", "buckeroo")})
+
+
 def test_a_name_that_cannot_be_is_a_mistake_in_the_configuration() -> None:
     with pytest.raises(ConfigError, match="change `to`"):
         planned(mirror(to="{topic}" * 60), Clusters((topic("orders"),)).survey())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.errors import Refused
 from barnabas.model import Offsets, Position
 from barnabas.preparation import QUARANTINE_SETTINGS
 from barnabas.quarantine import waiting
@@ -35,6 +36,12 @@ def test_a_full_queue_is_waited_for() -> None:
     assert told == [b"first"], "the second went in when the first had left"
     assert producer.flush(30) == 0
     assert told == [b"first", b"second"]
+
+
+def test_a_record_that_not_even_an_empty_queue_holds_is_refused_with_the_remedy() -> None:
+    producer = Producer({"bootstrap.servers": "127.0.0.1:9", "queue.buffering.max.kbytes": 1, "log_level": 0})
+    with pytest.raises(Refused, match=r"t: a record of 2,000 bytes is larger .* raise `queue.buffering.max.kbytes`"):
+        patiently(producer, "t", b"x" * 2_000)
 
 
 def test_a_quarantine_takes_records_of_any_size() -> None:

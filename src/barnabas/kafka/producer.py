@@ -106,6 +106,13 @@ class TransactionalProducer:
         self.produce = self._producer.produce
         self.poll = self._producer.poll
 
+    def __len__(self) -> int:
+        """Records that are not acknowledged yet."""
+        return len(self._producer)
+
+    def __bool__(self) -> bool:
+        return True
+
     def init(self, known_topic: str, seconds: float = INIT_SECONDS) -> None:
         """Aborts what this id left open, and fences whoever used it before.
 

@@ -23,3 +23,10 @@ class SignsOfLife:
     def close(self) -> None:
         """Nothing of ours may arrive after the sign is struck out."""
         self._producer.flush(2)
+
+
+def give_one(connection: Connection, ledger: str, run: str, epoch: int) -> None:
+    """A single sign, by a client of its own: for who waits and keeps none."""
+    signs = SignsOfLife(connection, ledger)
+    signs.give(run, epoch)
+    signs.close()

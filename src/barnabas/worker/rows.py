@@ -21,7 +21,9 @@ from barnabas.worker.addresses import Addresses, demuxed
 from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 
-_REPLACEMENT = "\ufffd"  # what decoding as UTF-8 leaves where bytes were none
+# What decoding as UTF-8 leaves where bytes were none; and where the Kafka client takes a name to end.
+_UNWRITABLE = "\ufffd|\\x00"
+_GREGORIAN = -12_219_292_800_000  # 15 October 1582: Spark moves what is older by the days the calendar left out
 QUARANTINE = "barnabas.quarantine"  # the headers of a record that was set aside begin so
 ANY_PARTITION = -1  # librdkafka's own partitioner chooses, set to the Java client's
 
@@ -172,14 +174,31 @@ def _timestamps(task: WriteTask, batch: pa.RecordBatch) -> list[int]:
                 f"cannot write; set `zero_timestamps: as_one` to write 1 instead"
             )
         millis = np.where(zero, 1, millis)
+    old = millis < _GREGORIAN
+    if old.any():
+        raise _unwritable(task, batch, int(np.flatnonzero(old)[0]), "has a timestamp before 15 October 1582")
     listed: list[int] = millis.tolist()
     return listed
 
 
+def _unwritable(task: WriteTask, batch: pa.RecordBatch, row: int, what: str) -> BadRecord:
+    """A record that Spark and the Kafka client together would alter, and how to go on without it."""
+    topic, partition, offset = _found(task, batch, row)
+    return BadRecord(
+        f'mirror "{task.mirror}": {_place(task, batch, row)} {what}: it cannot be copied as it is; to leave it '
+        f"out: barnabas position set --mirror {task.mirror} --topic {topic} --partition {partition} --to {offset + 1}"
+    )
+
+
 def _place(task: WriteTask, batch: pa.RecordBatch, row: int) -> str:
+    topic, partition, offset = _found(task, batch, row)
+    return f"{topic}-{partition} offset {offset}"
+
+
+def _found(task: WriteTask, batch: pa.RecordBatch, row: int) -> tuple[str, int, int]:
+    """The source topic, partition and offset of a row."""
     route = task.routes.get(int(batch.column("route")[row].as_py()))
-    partition, offset = batch.column("partition")[row].as_py(), batch.column("offset")[row].as_py()
-    return f"{route.source if route else '?'}-{partition} offset {offset}"
+    return route.source if route else "?", batch.column("partition")[row].as_py(), batch.column("offset")[row].as_py()
 
 
 def _lengths(column: Any) -> Any:
@@ -198,14 +217,12 @@ def _headers(task: WriteTask, batch: pa.RecordBatch) -> list[Headers | None]:
         return [None] * len(column)
     names = pc.dictionary_encode(flat.field(0))  # there are few: each is made a string once
     at = (column.offsets.to_numpy() - column.offsets[0].as_py()).tolist()
-    damaged = pc.match_substring(names.dictionary, _REPLACEMENT)
+    damaged = pc.match_substring_regex(names.dictionary, _UNWRITABLE)
     if bool(pc.any(damaged).as_py()):
         code = pc.index(damaged, True).as_py()
         first = pc.index(names.indices, pa.scalar(code, names.indices.type)).as_py()
-        raise BadRecord(
-            f'mirror "{task.mirror}": {_place(task, batch, bisect_right(at, first) - 1)} has the header name '
-            f"{names.dictionary[code].as_py()!r}, which is not UTF-8: Spark cannot bring it as it was"
-        )
+        what = f"has the header name {names.dictionary[code].as_py()!r}, which is not UTF-8 or holds a zero byte"
+        raise _unwritable(task, batch, bisect_right(at, first) - 1, what)
     each = np.array(names.dictionary.to_pylist(), dtype=object)[names.indices.to_numpy()].tolist()
     pairs = list(zip(each, flat.field(1).to_pylist(), strict=True))
     counts = np.diff(at)

@@ -116,15 +116,16 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt
     """
     tallies: dict[tuple[int, int], Tally] = {}
     transaction: _Transaction | None = None
+    since = time.monotonic()
     try:
         for batch in batches:
             if batch.num_rows:
                 ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
-                transaction = transaction or _Transaction(task, tallies)
+                transaction = transaction or _Transaction(task, tallies, since)
                 transaction.write(ready)
                 if transaction.is_long():
                     transaction.commit()
-                    transaction = None
+                    transaction, since = None, time.monotonic()
         if transaction is not None:
             transaction.commit()
         return [tally.receipt() for tally in tallies.values()]
@@ -147,22 +148,23 @@ def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
 class _Transaction:
     """One Kafka transaction: records and the positions past them, together or not at all (A)."""
 
-    commit_seconds: ClassVar[float | None] = None  # of the last commit in this worker
+    commit_seconds: ClassVar[dict[str, float]] = {}  # by mirror, of its last commit in this worker
 
-    def __init__(self, task: WriteTask, tallies: dict[tuple[int, int], Tally]) -> None:
+    def __init__(self, task: WriteTask, tallies: dict[tuple[int, int], Tally], since: float) -> None:
         self.task = task
         self.tallies = tallies
         self.touched: dict[tuple[int, int], Tally] = {}
         self.producer: TransactionalProducer = writer(task)
         self.producer.begin()
-        self._began = time.monotonic()
+        self._since = since  # waiting for its first batch counts: the next may take as long
 
     def is_long(self) -> bool:
         """A worker's first ends with its first batch: after a restart readers see at once that it goes on."""
-        if _Transaction.commit_seconds is None:
+        commit_seconds = self.commit_seconds.get(self.task.mirror)
+        if commit_seconds is None:
             return True
-        enough = max(TRANSACTION, COMMIT_SHARE * _Transaction.commit_seconds)
-        return time.monotonic() - self._began > min(enough, LONGEST_TRANSACTION)
+        enough = max(TRANSACTION, COMMIT_SHARE * commit_seconds)
+        return time.monotonic() - self._since > min(enough, LONGEST_TRANSACTION)
 
     def write(self, ready: Rows) -> None:
         """Hands every row to the producer, in a loop of the interpreter's own: a fifth quicker than one in Python."""
@@ -190,7 +192,7 @@ class _Transaction:
         self.producer.commit()
         seconds = time.monotonic() - started
         # The first connects to every broker and says nothing about those that follow.
-        _Transaction.commit_seconds = 0.0 if _Transaction.commit_seconds is None else seconds
+        self.commit_seconds[self.task.mirror] = seconds if self.task.mirror in self.commit_seconds else 0.0
         millis = int(seconds * 1000)
         for tally in self.touched.values():
             tally.commit_millis = max(tally.commit_millis, millis)

@@ -52,11 +52,17 @@ def writer(task: WriteTask) -> TransactionalProducer:
 
 
 def patiently(producer: TransactionalProducer | Producer, *record: Any) -> None:
-    """Produces one record, waiting while librdkafka's queue is full."""
+    """Produces one record, waiting while librdkafka's queue is full; Refused for one that no empty queue can hold."""
     while True:
+        was_empty = len(producer) == 0
         try:
             return producer.produce(*record)
         except BufferError:
+            if was_empty:
+                raise Refused(
+                    f"{record[0]}: a record of {len(record[1] or b''):,} bytes is larger than the client's queue: "
+                    f"raise `queue.buffering.max.kbytes` under `producer`"
+                ) from None
             producer.poll(0.02)
 
 
