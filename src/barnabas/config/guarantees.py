@@ -29,6 +29,8 @@ GUARDED: dict[str, str] = {
     "max.in.flight.requests.per.connection": "the order of records hangs on it",
     "retries": "a retry must not end before the transaction does",
     "message.send.max.retries": "a retry must not end before the transaction does",
+    "retry.backoff.ms": "how long the client waits before it asks again tells whether a commit was sent twice",
+    "retry.backoff.max.ms": "how long the client waits before it asks again tells whether a commit was sent twice",
     "delivery.timeout.ms": "time limits are chosen together: socket < message < transaction",
     "message.timeout.ms": "time limits are chosen together: socket < message < transaction",
     "socket.timeout.ms": "time limits are chosen together: socket < message < transaction",
