@@ -120,12 +120,12 @@ def ends(admin: AdminClient, topic: str, partitions: int) -> list[int]:
         try:
             found[partition.partition] = future.result(SECONDS).offset
         except KafkaException as error:
-            if error.args[0].code() not in _NOT_YET:
+            if error.args[0].code() not in NOT_YET:
                 raise
     return found
 
 
-_NOT_YET = (
+NOT_YET = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._NOENT,
     KafkaError._UNKNOWN_TOPIC,

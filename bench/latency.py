@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.contenders import Contender, Errand
-from bench.ground import Ground, create, ends
+from bench.ground import NOT_YET, Ground, create, ends
 from bench.processes import Program
 from bench.shapes import SHAPES, TAIL_BYTES, tail
 
@@ -52,6 +52,8 @@ def measure(errand: Errand, contender: Contender, *, warm_seconds: float, second
             sender.stop()
             _sleep(program, 3)
             reader.stop()
+        if reader.failure:
+            raise RuntimeError(reader.failure)
         return summary(contender.name, reader.seen, began, began + seconds, share)
     except RuntimeError as error:
         return Latency(contender.name, note=str(error))
@@ -118,6 +120,7 @@ class Reader:
         }
         self._consumer = Consumer(settings)
         self._partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        self.failure = ""
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
@@ -135,9 +138,12 @@ class Reader:
             messages = self._consumer.consume(1_000, 0.005)
             arrived = time.time()
             for message in messages:
-                if message.error():
-                    raise KafkaException(message.error())
-                self.seen.append((tail(message.value() or b"") / 1e9, arrived))
+                error = message.error()
+                if error is None:
+                    self.seen.append((tail(message.value() or b"") / 1e9, arrived))
+                elif error.code() not in NOT_YET:
+                    self.failure = f"its copy cannot be read: {error.str()}"
+                    return
         self._consumer.close()
 
 
