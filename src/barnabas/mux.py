@@ -1,64 +1,26 @@
-"""Hub and spoke: many topics travel as one intermediate topic and come apart at the hub. MUX_* headers on and off.
+"""Hub and spoke: many topics travel as one intermediate topic and come apart at the hub. Here MUX_* headers come off.
 
-Pure DataFrame → DataFrame, in Spark SQL. A mux puts its headers last and in this order, so a demux finds them by
+Pure DataFrame → DataFrame, in Spark SQL. A mux's writers put them last and in their order, so a demux finds them by
 their place; records of another multiplexer, with the same headers elsewhere, are searched by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.config.selection import LONGEST_TOPIC
 from barnabas.naming import INTERNAL
+from barnabas.spoke import ALL, IDENTIFIER, PARTITION, PARTITIONS, TIMESTAMP, TOPIC
 from barnabas.transform import HEADERS
-
-TOPIC = "MUX_SOURCE_TOPIC"
-PARTITION = "MUX_SOURCE_TOPIC_PARTITION"
-PARTITIONS = "MUX_SOURCE_TOPIC_PARTITIONS"
-TIMESTAMP = "MUX_SOURCE_TIMESTAMP"
-BOOTSTRAP = "MUX_SOURCE_BOOTSTRAP_SERVERS"
-INTERMEDIATE = "MUX_INTERMEDIATE_TOPIC"
-IDENTIFIER = "MUX_SOURCE_IDENTIFIER"
-CLUSTER_ID = "MUX_SOURCE_CLUSTER_ID"
-ALL = (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, BOOTSTRAP, INTERMEDIATE, IDENTIFIER, CLUSTER_ID)
 
 MOST_PARTITIONS = 10_000  # of an original topic: a larger number is a mistake, and would be made at the hub
 LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
 # a topic's name that is not `.`, `..` or internal; for Java, whose `$` would let a line's end pass
 ALLOWED = rf"\A(?!(?:\.\.?|{INTERNAL.pattern})\z)[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}\z"
 COLUMNS_AS_CAME = ("came_headers", "came_millis")
-
-
-@dataclass(frozen=True)
-class Spoke:
-    """What a mux tells of where its records come from."""
-
-    identifier: str
-    bootstrap: str
-    cluster_id: str
-    intermediate: str
-    partitions: Mapping[str, int]  # of each source topic
-
-
-def multiplexed(records: DataFrame, spoke: Spoke) -> DataFrame:
-    """The same records, each with where it came from behind its own headers."""
-    counts = F.create_map(*[F.lit(x) for pair in sorted(spoke.partitions.items()) for x in pair])
-    values = {
-        TOPIC: F.col("topic"),
-        PARTITION: F.col("partition").cast("string"),
-        PARTITIONS: counts[F.col("topic")].cast("string"),
-        TIMESTAMP: F.unix_millis("timestamp").cast("string"),
-        BOOTSTRAP: F.lit(spoke.bootstrap),
-        INTERMEDIATE: F.lit(spoke.intermediate),
-        IDENTIFIER: F.lit(spoke.identifier),
-        CLUSTER_ID: F.lit(spoke.cluster_id),
-    }
-    added = F.array(*[F.struct(F.lit(name).alias("key"), values[name].cast("binary").alias("value")) for name in ALL])
-    return records.withColumn("headers", F.concat(F.coalesce("headers", F.array().cast(HEADERS)), added))
 
 
 def demultiplexed(

@@ -13,6 +13,7 @@ from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
 from barnabas.model import Partition, Position
 from barnabas.plan import Plan, Survey, planned
+from barnabas.spoke import Spoke
 from barnabas.survey import Surveyor
 from barnabas.worker.task import WriteTask
 from barnabas.worker.writer import write_all
@@ -74,6 +75,7 @@ def prepare(
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
         spread=plan.spread,
+        spoke=_spoke(surveyor, plan) if mirror.kind == "mux" else None,
         demuxed={route.destination: route for route in plan.demuxed} if mirror.kind == "demux" else None,
         on_bad_record=mirror.on_bad_record,
         schemas=surveyor.translation(plan.demuxed if mirror.kind == "demux" else plan.routes),
@@ -82,6 +84,11 @@ def prepare(
     )
     _note_beginnings(task, plan)
     return Prepared(plan, epoch, task, ledger_now)
+
+
+def _spoke(surveyor: Surveyor, plan: Plan) -> Spoke:
+    mirror = surveyor.mirror
+    return Spoke(mirror.identifier or "", surveyor.to_source.bootstrap, plan.source_id, mirror.intermediate_topic)
 
 
 def _batches(plan: Plan, survey: Survey) -> dict[str, int]:

@@ -279,7 +279,7 @@ class Replication:
         )
         # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
         lanes = self.mirror.batch.lanes or session.lanes(self.spark)
-        rows = shaped(records, self.mirror, prepared.plan, cluster.bootstrap).coalesce(lanes)
+        rows = shaped(records, self.mirror, prepared.plan).coalesce(lanes)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.mirror.name)
         receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
         stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))

@@ -12,8 +12,8 @@ from barnabas.receipts import weighed
 DEMUX_COLUMNS = ("to_topic", "to_partition", "to_partitions", "from_topic")
 
 
-def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> DataFrame:
-    """Source records as the rows a writer takes. `bootstrap` is the source's, for a mux to tell."""
+def shaped(records: DataFrame, mirror: Mirror, plan: Plan) -> DataFrame:
+    """Source records as the rows a writer takes."""
     only = plan.routes[0].number if len(plan.routes) == 1 else None
     if mirror.where or mirror.provenance:
         records = weighed(records)
@@ -21,10 +21,6 @@ def shaped(records: DataFrame, mirror: Mirror, plan: Plan, bootstrap: str) -> Da
     if mirror.provenance:
         records = transform.without_returning(records, plan.destination_id)
         records = transform.stamped(records, plan.source_id)
-    if mirror.kind == "mux":
-        partitions = {route.source: route.partitions for route in plan.routes}
-        spoke = mux.Spoke(mirror.identifier or "", bootstrap, plan.source_id, mirror.intermediate_topic, partitions)
-        records = mux.multiplexed(records, spoke)
     if mirror.kind == "demux":
         names = {"source": mirror.source, "destination": mirror.destination}
         aside = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"  # such records are set aside whole

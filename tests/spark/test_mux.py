@@ -1,4 +1,4 @@
-"""MUX_* headers on and off: what a mux tells, a demux understands; what nobody told is never guessed."""
+"""MUX_* headers come off: what a mux tells, a demux understands; what nobody told is never guessed."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas import mux
+from barnabas import mux, spoke
 from barnabas.predicate import RECORD_SCHEMA
 
 pytest_plugins = ["tests.spark_session"]
 
-SPOKE = mux.Spoke("eu", "b0:9092,b1:9092", "cluster-id", "mux-replication_eu", {"orders": 3, "clicks": 1})
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 MILLIS = int(MOMENT.timestamp() * 1000)
 
@@ -32,32 +31,16 @@ def through(spark: SparkSession, frame: DataFrame, to: str = "{topic}", *, keep:
     return mux.demultiplexed(frame, to, keep_headers=keep, names={"source": "hub", "destination": "hub"}).collect()
 
 
-def test_a_mux_tells_where_a_record_came_from_behind_its_own_headers(spark: SparkSession) -> None:
-    own: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", None), ("b", b"")]
-    row, bare = mux.multiplexed(records(spark, ("orders", 2, own), ("clicks", 0, None)), SPOKE).collect()
-    told = {
-        "MUX_SOURCE_TOPIC": b"orders",
-        "MUX_SOURCE_TOPIC_PARTITION": b"2",
-        "MUX_SOURCE_TOPIC_PARTITIONS": b"3",
-        "MUX_SOURCE_TIMESTAMP": str(MILLIS).encode(),
-        "MUX_SOURCE_BOOTSTRAP_SERVERS": b"b0:9092,b1:9092",
-        "MUX_INTERMEDIATE_TOPIC": b"mux-replication_eu",
-        "MUX_SOURCE_IDENTIFIER": b"eu",
-        "MUX_SOURCE_CLUSTER_ID": b"cluster-id",
-    }
-    assert pairs(row) == [*own, *told.items()]
-    assert dict(pairs(bare))["MUX_SOURCE_TOPIC"] == b"clicks"
-
-
 def test_a_demux_takes_off_what_a_mux_put_on(spark: SparkSession) -> None:
     own: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", None)]
-    muxed = mux.multiplexed(records(spark, ("orders", 2, own)), SPOKE)
+    before, after = spoke.Spoke("eu", "b0:9092", "cluster-id", "mux-replication_eu").around_timestamp("orders", 2, 3)
+    muxed = intermediate(spark, [[*own, *before, (spoke.TIMESTAMP, b"1234"), *after]])
     (row,) = through(spark, muxed, "{identifier}.{topic}.of.{source}")
     assert pairs(row) == own
     assert (row["to_topic"], row["to_partition"], row["to_partitions"]) == ("eu.orders.of.hub", 2, 3)
     assert row["from_topic"] == "orders"
     (kept,) = through(spark, muxed, keep=True)
-    assert len(pairs(kept)) == len(own) + len(mux.ALL)
+    assert [name for name, _ in pairs(kept)] == ["a", "a", *spoke.ALL]
 
 
 def test_a_demux_understands_another_multiplexer_that_puts_its_headers_elsewhere(spark: SparkSession) -> None:
@@ -75,18 +58,18 @@ def test_a_demux_understands_another_multiplexer_that_puts_its_headers_elsewhere
 
 
 BROKEN: list[tuple[str, bytes | None]] = [
-    *[(mux.TOPIC, value) for value in (None, b"", b"no topic's name", b"orders\n", b"\xff", b".", b"..", b"x" * 250)],
-    *[(mux.TOPIC, value) for value in (b"__offsets", b"_barnabas.m", b"m.quarantine", b"_schemas")],
-    *[(mux.PARTITION, value) for value in (None, b"-1", b"two", b"10000", b"2147483647", b"99999999999")],
-    *[(mux.PARTITIONS, value) for value in (None, b"", b"abc", b"2", b"0", b"-1", b"10001", b"99999999999")],
-    *[(mux.TIMESTAMP, value) for value in (None, b"yesterday", b"-1", b"253402300800000", b"9223372036854775807")],
+    *[(spoke.TOPIC, value) for value in (None, b"", b"no topic's name", b"orders\n", b"\xff", b".", b"..", b"x" * 250)],
+    *[(spoke.TOPIC, value) for value in (b"__offsets", b"_barnabas.m", b"m.quarantine", b"_schemas")],
+    *[(spoke.PARTITION, value) for value in (None, b"-1", b"two", b"10000", b"2147483647", b"99999999999")],
+    *[(spoke.PARTITIONS, value) for value in (None, b"", b"abc", b"2", b"0", b"-1", b"10001", b"99999999999")],
+    *[(spoke.TIMESTAMP, value) for value in (None, b"yesterday", b"-1", b"253402300800000", b"9223372036854775807")],
 ]
 
 
 def changed(**values: bytes | None) -> list[tuple[str, bytes | None]]:
     """What a mux says of a record, behind a header of its own, some of it otherwise."""
-    told = dict.fromkeys(mux.ALL, b"x") | {mux.TOPIC: b"orders", mux.IDENTIFIER: b"eu"}
-    told |= {mux.PARTITION: b"2", mux.PARTITIONS: b"3", mux.TIMESTAMP: b"1234"}
+    told = dict.fromkeys(spoke.ALL, b"x") | {spoke.TOPIC: b"orders", spoke.IDENTIFIER: b"eu"}
+    told |= {spoke.PARTITION: b"2", spoke.PARTITIONS: b"3", spoke.TIMESTAMP: b"1234"}
     return [("own", b"x"), *(told | values).items()]
 
 
@@ -99,8 +82,8 @@ def stayed(row: Any, headers: list[tuple[str, bytes | None]]) -> bool:
 def test_what_a_header_does_not_say_or_cannot_mean_is_not_guessed(spark: SparkSession) -> None:
     last = [changed(**{name: value}) for name, value in BROKEN]
     elsewhere = [[*headers[1:], headers[0]] for headers in last]
-    missing = [[h for h in changed() if h[0] != name] for name in (mux.TOPIC, mux.PARTITION, mux.TIMESTAMP)]
-    huge = [h for h in changed(**{mux.PARTITION: b"2147483647"}) if h[0] != mux.PARTITIONS]
+    missing = [[h for h in changed() if h[0] != name] for name in (spoke.TOPIC, spoke.PARTITION, spoke.TIMESTAMP)]
+    huge = [h for h in changed(**{spoke.PARTITION: b"2147483647"}) if h[0] != spoke.PARTITIONS]
     cases = [*last, *elsewhere, *missing, huge, []]
     for row, headers in zip(through(spark, intermediate(spark, cases)), cases, strict=True):
         assert stayed(row, headers), (row, headers)
@@ -111,7 +94,7 @@ def intermediate(spark: SparkSession, cases: list[list[tuple[str, bytes | None]]
 
 
 def test_an_identifier_that_makes_no_name_is_broken_only_where_it_is_needed(spark: SparkSession) -> None:
-    cases = [changed(**{mux.IDENTIFIER: value}) for value in (None, b"", b"a b", b"_", b"x" * 243)]
+    cases = [changed(**{spoke.IDENTIFIER: value}) for value in (None, b"", b"a b", b"_", b"x" * 243)]
     frame = intermediate(spark, cases)
     rows = through(spark, frame, "{identifier}_{topic}")
     assert all(stayed(row, headers) for row, headers in zip(rows, cases, strict=True))
@@ -119,11 +102,16 @@ def test_an_identifier_that_makes_no_name_is_broken_only_where_it_is_needed(spar
 
 
 def test_the_largest_of_everything_is_whole_and_is_shown_as_it_came_too(spark: SparkSession) -> None:
-    told = {mux.TOPIC: b"x" * 249, mux.PARTITION: b"9999", mux.PARTITIONS: b"10000", mux.TIMESTAMP: b"253402300799999"}
+    told = {
+        spoke.TOPIC: b"x" * 249,
+        spoke.PARTITION: b"9999",
+        spoke.PARTITIONS: b"10000",
+        spoke.TIMESTAMP: b"253402300799999",
+    }
     shaped = mux.demultiplexed(
         intermediate(spark, [changed(**told)]), "{topic}", keep_headers=False, names={}, as_came=True
     )
     (row,) = shaped.selectExpr("*", "unix_millis(timestamp) AS millis").drop("timestamp").collect()
     assert (row["to_topic"], row["to_partition"], row["to_partitions"]) == ("x" * 249, 9999, 10000)
     assert (row["millis"], row["came_millis"], pairs(row)) == (253402300799999, MILLIS, [("own", b"x")])
-    assert [h["key"] for h in row["came_headers"]] == ["own", *mux.ALL]
+    assert [h["key"] for h in row["came_headers"]] == ["own", *spoke.ALL]

@@ -1,4 +1,4 @@
-"""A demux' batch as rows for the producer: what belongs nowhere, or cannot be translated, is set aside as it came."""
+"""A batch as rows for the producer: a mux tells where from; what a demux cannot place or translate is set aside."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from barnabas.model import Connection, Route
 from barnabas.plan import route_number
 from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
 from barnabas.schemas.wire import prefixed
+from barnabas.spoke import ALL, Spoke
 from barnabas.worker import rows as module
 from barnabas.worker.rows import Rows, rows
 from barnabas.worker.task import WriteTask
@@ -114,3 +115,38 @@ def test_every_record_has_its_own_headers_in_their_order(each: list[list[tuple[s
     whole = pa.RecordBatch.from_pydict(padded)
     for batch in (whole.slice(3), whole.slice(3).take(pa.array([0, 1, 2]))):
         assert rows(task, batch).headers == each
+
+
+def test_a_mux_tells_where_records_came_from_behind_their_own_headers() -> None:
+    own = [("a", b"1"), ("a", None), ("b", b"")]
+    columns = {
+        "key": pa.array([b"k"] * 3, pa.binary()),
+        "value": pa.array([b"v"] * 3, pa.binary()),
+        "headers": pa.array([own, [], own], HEADERS),
+        "route": pa.array([7, 7, 8], pa.int64()),
+        "partition": pa.array([2, 2, 0], pa.int32()),
+        "offset": pa.array([20, 21, 5], pa.int64()),
+        "millis": pa.array([1000, -1, 253402300799999], pa.int64()),
+    }
+    task = WriteTask(
+        mirror="m",
+        ledger="_barnabas.m",
+        epoch=1,
+        run="r",
+        destination=Connection("hub", "h:1", {}),
+        routes={7: Route(7, "orders", "id", "mux", 3), 8: Route(8, "clicks", "id", "mux", 1)},
+        spread=4,
+        spoke=Spoke("eu", "b0:9092,b1:9092", "cluster-id", "mux"),
+    )
+    made = rows(task, pa.RecordBatch.from_pydict(columns))
+
+    def told(topic: bytes, partition: bytes, partitions: bytes, moment: bytes) -> list[tuple[str, bytes]]:
+        says = (topic, partition, partitions, moment, b"b0:9092,b1:9092", b"mux", b"eu", b"cluster-id")
+        return list(zip(ALL, says, strict=True))
+
+    assert made.headers == [
+        [*own, *told(b"orders", b"2", b"3", b"1000")],
+        told(b"orders", b"2", b"3", b"-1"),
+        [*own, *told(b"clicks", b"0", b"1", b"253402300799999")],
+    ]
+    assert made.millis == [1000, -1, 253402300799999]

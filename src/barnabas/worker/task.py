@@ -12,6 +12,7 @@ from barnabas import errors
 from barnabas.errors import BarnabasError
 from barnabas.model import Connection, Properties, Route
 from barnabas.schemas.settings import TranslationSettings
+from barnabas.spoke import Spoke
 
 _MARK = "barnabas-outcome"
 
@@ -29,6 +30,7 @@ class WriteTask:
     producer: Properties = field(default_factory=dict)
     partitioning: Literal["keep", "key"] = "keep"
     spread: int = 0  # a mux: source partitions are spread over so many partitions of the intermediate topic
+    spoke: Spoke | None = None  # a mux: what it tells of where records come from
     demuxed: Mapping[str, Route] | None = None  # a demux: destination topic → what is known of it
     on_bad_record: Literal["stop", "quarantine"] = "stop"
     zero_timestamps: Literal["stop", "as_one"] = "stop"
