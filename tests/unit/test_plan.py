@@ -186,7 +186,7 @@ def test_two_topics_of_one_route_number_are_refused() -> None:
         planned(mirror(from_=list(twins)), Clusters(tuple(map(topic, twins))).survey())
 
 
-def test_two_topics_of_a_demux_with_the_same_number_are_refused_and_two_sources_of_one_are_not() -> None:
+def test_two_topics_of_a_demux_with_the_same_number_are_refused() -> None:
     rules = mirror(kind="demux", from_="orders", to="{topic}.copy", destination="orange")
     met = {f"{name}.copy": (name, 1) for name in ("a", "b")}
     assert len(planned(rules, BOTH.survey(), met).demuxed) == 2

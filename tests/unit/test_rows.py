@@ -48,15 +48,17 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Table:
     return made
 
 
+def task_of(*routes: Route, **rules: Any) -> WriteTask:
+    """A task of mirror `m` with these routes."""
+    return WriteTask(
+        "m", "_barnabas.m", 1, "r", Connection("hub", "h:1", {}), {route.number: route for route in routes}, **rules
+    )
+
+
 @pytest.fixture
 def ready(table: Table) -> Rows:
-    task = WriteTask(
-        mirror="m",
-        ledger="_barnabas.m",
-        epoch=1,
-        run="r",
-        destination=Connection("hub", "h:1", {}),
-        routes={7: Route(7, "mux-replication_eu", "id", "{topic}", 1)},
+    task = task_of(
+        Route(7, "mux-replication_eu", "id", "{topic}", 1),
         demuxed={"orders": Route(NUMBER, "orders", "", "orders", 2)},
         on_bad_record="quarantine",
         schemas=SETTINGS,
@@ -106,9 +108,7 @@ def test_a_record_that_cannot_be_translated_is_set_aside_with_the_headers_and_th
     ids=["two each", "one each", "some none", "only the last"],
 )
 def test_every_record_has_its_own_headers_in_their_order(each: list[list[tuple[str, bytes | None]]]) -> None:
-    task = WriteTask(
-        "m", "_barnabas.m", 1, "r", Connection("hub", "h:1", {}), {7: Route(7, "orders", "id", "orders", 1)}
-    )
+    task = task_of(Route(7, "orders", "id", "orders", 1))
     names = ("key", "value", "route", "partition", "offset", "millis")
     padded = {name: pa.concat_arrays([COLUMNS[name], COLUMNS[name]]) for name in names}
     padded |= {"headers": pa.array([[("other", b"row")]] * 3 + each, HEADERS)}
@@ -128,13 +128,9 @@ def test_a_mux_tells_where_records_came_from_behind_their_own_headers() -> None:
         "offset": pa.array([20, 21, 5], pa.int64()),
         "millis": pa.array([1000, -1, 253402300799999], pa.int64()),
     }
-    task = WriteTask(
-        mirror="m",
-        ledger="_barnabas.m",
-        epoch=1,
-        run="r",
-        destination=Connection("hub", "h:1", {}),
-        routes={7: Route(7, "orders", "id", "mux", 3), 8: Route(8, "clicks", "id", "mux", 1)},
+    task = task_of(
+        Route(7, "orders", "id", "mux", 3),
+        Route(8, "clicks", "id", "mux", 1),
         spread=4,
         spoke=Spoke("eu", "b0:9092,b1:9092", "cluster-id", "mux"),
     )
