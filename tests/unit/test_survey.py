@@ -10,7 +10,9 @@ from barnabas import survey
 from barnabas.cli import main
 from barnabas.config.document import parse
 from barnabas.config.load import Configuration, configured
-from barnabas.survey import Surveyor
+from barnabas.errors import ConfigError, Unavailable
+from barnabas.lab.certificates import make_certificates
+from barnabas.survey import Surveyor, surveyor_anew
 
 NOBODY = """\
 clusters:
@@ -60,3 +62,17 @@ def test_a_circle_through_a_disabled_mirror_is_refused_when_it_is_asked_for(
     )
     assert main(["check", "-c", str(file), *extra]) == code
     assert ("records would travel in a circle" in capsys.readouterr().err) == (code == 2)
+
+
+def test_a_certificate_that_is_being_replaced_is_waited_for_by_a_mirror_that_has_run(tmp_path: Path) -> None:
+    ca = make_certificates(tmp_path, ["localhost"]).ca
+    secured = NOBODY.replace("a: {bootstrap: '127.0.0.1:1'}", f"a: {{bootstrap: '127.0.0.1:1', tls: {{ca: {ca}}}}}")
+    given = configured(parse(secured, "f"), "f")
+    there = ca.read_bytes()
+    ca.unlink()
+    with pytest.raises(ConfigError, match=r"f:2: clusters.a: .*ssl.ca.location"):
+        Surveyor(given, given.mirrors[0])
+    with pytest.raises(Unavailable, match=r"f:2: clusters.a: .*ssl.ca.location"):
+        surveyor_anew(given, given.mirrors[0])
+    ca.write_bytes(there)
+    surveyor_anew(given, given.mirrors[0])
