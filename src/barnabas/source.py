@@ -23,7 +23,7 @@ OPTIONS = {
     "fetchOffset.numRetries": "3",
 }
 # Of a partition, and of all together: what is fetched ahead waits in memory. Spark keeps so many consumers.
-FETCH_BYTES, FETCHED_BYTES, CONSUMERS = 5 * 1024 * 1024, 64 * 1024 * 1024, 64
+FETCH_BYTES, FETCHED_BYTES, CONSUMERS = 5 * 1024 * 1024, 256 * 1024 * 1024, 64
 PARTITIONS_OF_A_BATCH, MOST_TIMES = 16, 8  # of many partitions a batch takes more: a short stretch of each is dear
 
 

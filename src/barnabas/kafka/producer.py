@@ -26,9 +26,13 @@ MESSAGE_SECONDS = 100  # what is in a full queue must get through a slow link in
 TRANSACTION_SECONDS = 180
 RETRY_SECONDS = 1.0  # before a request is sent again; a fifth more or less, by chance
 ONCE_SECONDS = 0.75  # what took no longer was sent once
+FLUSHED_RECORDS = 500  # of fewer it does not matter
+DRAIN_SECONDS = 0.01
 
 THROUGHPUT: Properties = {
-    "linger.ms": 100,  # a commit flushes at once, whatever the linger
+    # A commit flushes at once, whatever the linger. Longer than a full queue takes to be sent: the client's thread asks
+    # without a pause whether it may send what is older, as long as an answer for that partition is outstanding.
+    "linger.ms": 500,
     "batch.size": 400_000,  # what a broker's collector does not call humongous, and its caches hold
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 100_000,
@@ -94,6 +98,7 @@ class TransactionalProducer:
         self._producer = Producer(settings)
         self.produce = self._producer.produce
         self.poll = self._producer.poll
+        self.flush = self._producer.flush
 
     def __len__(self) -> int:
         """Records that are not acknowledged yet."""
@@ -122,6 +127,7 @@ class TransactionalProducer:
 
     def commit(self) -> None:
         """Commits. After any error the outcome is unknown to us: only the ledger tells."""
+        self._drain()
         self._call(self._flush, "flush", MESSAGE_SECONDS + 5)
         started = time.monotonic()
         self._call(self._producer.commit_transaction, "commit", SOCKET_SECONDS * 2)
@@ -133,6 +139,13 @@ class TransactionalProducer:
         """Gives the transaction up and this producer with it."""
         self.clean = False
         self._call(self._producer.abort_transaction, "abort", SOCKET_SECONDS)
+
+    def _drain(self) -> None:
+        """Lets full batches go: while it flushes, the client's thread asks without a pause whether it may send."""
+        left, before = len(self), 0
+        while left > FLUSHED_RECORDS and left != before:
+            self._producer.poll(DRAIN_SECONDS)
+            left, before = len(self), left
 
     def _flush(self, timeout: float) -> None:
         """Waits until every record is acknowledged; what failed, the commit itself will tell."""

@@ -1,4 +1,4 @@
-"""How large records are, from a few of them: for the plan's estimate of bytes."""
+"""How large records are, from a few of them: for a plan's estimate of bytes, and for batches that fit into memory."""
 
 from __future__ import annotations
 
@@ -10,25 +10,43 @@ from confluent_kafka import Consumer, TopicPartition
 from barnabas.model import Connection, Partition
 
 MOST_PARTITIONS = 20
-MOST_RECORDS = 500
+RECORDS_OF_EACH = 25
+FETCH_BYTES = 64 * 1024  # of a partition, or one record: little enough for a slow link
 SECONDS = 5.0
 
 
-def mean_record_bytes(connection: Connection, positions: Mapping[Partition, int]) -> float | None:
+def mean_record_bytes(
+    connection: Connection, positions: Mapping[Partition, int], seconds: float = SECONDS
+) -> float | None:
     """The mean of key and value bytes over some records at these positions, or None when none came in time."""
-    chosen = list(positions.items())[:MOST_PARTITIONS]
+    chosen = dict(list(positions.items())[:MOST_PARTITIONS])
     if not chosen:
         return None
     consumer = Consumer(
-        {**connection.properties, "group.id": "barnabas-plan", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
+        {
+            **connection.properties,
+            "group.id": "barnabas-plan",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "fetch.wait.max.ms": 100,
+            "fetch.message.max.bytes": FETCH_BYTES,
+        }
     )
     try:
-        consumer.assign([TopicPartition(p.topic, p.number, at) for p, at in chosen])
+        consumer.assign([TopicPartition(p.topic, p.number, at) for p, at in chosen.items()])
         sizes: list[int] = []
-        limit = time.monotonic() + SECONDS
-        while len(sizes) < MOST_RECORDS and time.monotonic() < limit:
-            messages = consumer.consume(MOST_RECORDS - len(sizes), timeout=0.5)
-            sizes += [len(m.key() or b"") + len(m.value() or b"") for m in messages if m.error() is None]
+        left = dict.fromkeys(chosen, RECORDS_OF_EACH)
+        limit = time.monotonic() + seconds
+        while any(left.values()) and time.monotonic() < limit:
+            for message in consumer.consume(len(chosen) * RECORDS_OF_EACH, timeout=0.02):
+                partition = Partition(message.topic() or "", message.partition() or 0)
+                if message.error() is not None:  # its end, or what the mirror itself will meet and tell
+                    left[partition] = 0
+                elif left.get(partition):
+                    left[partition] -= 1
+                    sizes.append(len(message.key() or b"") + len(message.value() or b""))
         return sum(sizes) / len(sizes) if sizes else None
     finally:
         consumer.close()

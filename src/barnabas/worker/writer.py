@@ -26,6 +26,7 @@ from barnabas.ledger.registration import opened_writer
 from barnabas.worker.task import WriteTask
 
 MOST_SLOTS = 1024
+FULL_SECONDS = 0.02  # a full queue is looked at so often
 
 _writers: dict[str, tuple[int, TransactionalProducer]] = {}
 _slots: dict[str, tuple[int, int]] = {}  # by mirror: the number, and the descriptor that holds its lock
@@ -63,7 +64,8 @@ def patiently(producer: TransactionalProducer | Producer, *record: Any) -> None:
                     f"{record[0]}: a record of {len(record[1] or b''):,} bytes is larger than the client's queue: "
                     f"raise `queue.buffering.max.kbytes` under `producer`"
                 ) from None
-            producer.poll(0.02)
+            if not producer.poll(FULL_SECONDS):
+                producer.flush(FULL_SECONDS)  # spread over many partitions, no batch is full: what is there must go
 
 
 def write_all(task: WriteTask, wanted: Iterable[tuple[Any, ...]], where: str) -> None:

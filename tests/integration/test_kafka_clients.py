@@ -1,0 +1,46 @@
+"""What our own clients do at a real broker and a mirror's run would not show: samples, and a queue that is full."""
+
+from barnabas.kafka.producer import TransactionalProducer
+from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
+from barnabas.lab.cluster import KafkaCluster
+from barnabas.model import Connection, Partition
+from barnabas.worker.writer import patiently
+from tests.barnabas_runs import count_of
+from tests.conftest import TopicNames
+from tests.kafka_io import Record, create_topic, produce
+
+LONG = 90_000  # milliseconds; ten queues of it last longer than a transaction may
+
+
+def connection(cluster: KafkaCluster) -> Connection:
+    return Connection("c", cluster.bootstrap, {"bootstrap.servers": cluster.bootstrap})
+
+
+def test_a_sample_takes_a_few_records_of_each_partition_and_ends_where_they_do(
+    source: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("sizes")
+    create_topic(source.bootstrap, topic, partitions=3)
+    many = [Record(b"key", b"x" * 97, partition=0)] * (RECORDS_OF_EACH * 2)
+    few = [Record(None, b"x" * 40_000, partition=1)] * 5
+    produce(source.bootstrap, topic, [*many, *few])
+    positions = {Partition(topic, number): 0 for number in range(3)}
+    expected = (RECORDS_OF_EACH * 100 + 5 * 40_000) / (RECORDS_OF_EACH + 5)
+    assert mean_record_bytes(connection(source), positions) == expected
+    assert mean_record_bytes(connection(source), {Partition(topic, 2): 0}) is None
+    assert mean_record_bytes(connection(source), {}) is None
+
+
+def test_a_queue_full_of_batches_that_are_not_goes_out_before_their_time(
+    destination: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("spread")
+    create_topic(destination.bootstrap, topic, partitions=16)
+    small = {"linger.ms": LONG, "queue.buffering.max.messages": 100}
+    producer = TransactionalProducer(connection(destination), topic, small)
+    producer.init(topic)
+    producer.begin()
+    for number in range(1000):
+        patiently(producer, topic, b"%d" % number, None, number % 16)
+    producer.commit()
+    assert count_of(destination.bootstrap, topic) == 1000
