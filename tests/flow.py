@@ -27,6 +27,10 @@ def flowing(bootstrap: str, topic: str, partitions: int) -> Iterator[None]:
     writing.start()
     try:
         yield
+    except BaseException as failure:
+        if failures:  # what was waited for could not come
+            raise failures[0] from failure
+        raise
     finally:
         over.set()
         writing.join()

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -38,11 +38,15 @@ class HostedRun:
 
     def wait(self, seconds: float = SECONDS) -> Mirrors:
         """What became of each mirror: state, error, records, lag, restarts."""
+        self.wait_until(lambda: self.ended, seconds, f"run {self.number} to end")
+        return self._host.answers[self.number]
+
+    def wait_until(self, predicate: Callable[[], bool], seconds: float, what: str) -> None:
+        """Like any other wait, and says what the mirrors do when the time is over."""
         try:
-            wait_until(lambda: self.ended, seconds, f"run {self.number} to end")
+            wait_until(predicate, seconds, what)
         except AssertionError as late:
             raise AssertionError(f"{late}; its mirrors: {self._host.states(self)}") from None
-        return self._host.answers[self.number]
 
     def stop(self) -> Mirrors:
         self._host.order({"stop": self.number})
@@ -55,7 +59,7 @@ class Host:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.answers: dict[int, Mirrors] = {}
-        self._looks: dict[int, dict[str, str]] = {}
+        self._looks: dict[int, dict[str, tuple[str, str]]] = {}
         self._count = 0
         with (directory / "host.stderr").open("wb") as log:
             self._process = subprocess.Popen(
@@ -84,8 +88,8 @@ class Host:
         assert self._process.stdin is not None
         print(json.dumps(line), file=self._process.stdin, flush=True)
 
-    def states(self, run: HostedRun) -> dict[str, str]:
-        """What each mirror of a run does now."""
+    def states(self, run: HostedRun) -> dict[str, tuple[str, str]]:
+        """What each mirror of a run does now, and the error it met last."""
         self.order({"look": run.number})
         wait_until(lambda: run.number in self._looks, SECONDS, "the host to look")
         return self._looks.pop(run.number)
@@ -120,7 +124,9 @@ def main() -> None:
             if "stop" in order:
                 runs[order["stop"]].stop.set()
             elif "look" in order:
-                states = {name: board.state for name, board in runs[order["look"]].boards.items()}
+                states = {
+                    name: (board.state, str(board.error or "")) for name, board in runs[order["look"]].boards.items()
+                }
                 print(json.dumps({"id": order["look"], "states": states}), file=answers, flush=True)
             else:
                 configuration = load(Path(order["configuration"]))

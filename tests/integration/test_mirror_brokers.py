@@ -8,7 +8,7 @@ import pytest
 from barnabas.lab.cluster import KafkaCluster
 from tests.barnabas_runs import copied, end_of, no_open_transaction
 from tests.flow import flowing
-from tests.kafka_io import create_topic, wait_until
+from tests.kafka_io import create_topic
 from tests.replicator_host import Host
 
 pytest_plugins = ["tests.hosted"]
@@ -40,7 +40,7 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
             assert not run.ended, run.wait()
             return end_of(destination.bootstrap, TOPIC) > before + 2000
 
-        wait_until(more, 300, f"records to flow {what}")
+        run.wait_until(more, 300, f"records to flow {what}")
 
     with flowing(source.bootstrap, TOPIC, 2):
         run = host.start(source.bootstrap, destination.bootstrap, [mirror])

@@ -57,7 +57,9 @@ def test_a_ledger_that_is_deleted_or_written_by_somebody_else_while_running_stop
     offset = ends(destination.bootstrap, strange)[0][1]
     produce(destination.bootstrap, strange, [Record(b"hello", b"you", (), 1000)])
     delete_topics(destination.bootstrap, [f"_barnabas.m-{topics['deleted']}"])
-    wait_until(lambda: list(host.states(run).values()).count("refused") == 2, 240, "two mirrors to be refused")
+    wait_until(
+        lambda: [s for s, _ in host.states(run).values()].count("refused") == 2, 240, "two mirrors to be refused"
+    )
     produce(source.bootstrap, topics["good"], [Record(b"k", b"new", (), 1000)] * 50)
     wait_until(lambda: there("good") == 100, 240, "the third mirror to go on")
     ended = run.stop()
