@@ -1,6 +1,6 @@
 """Runs mirrors: survey, plan, take over, stream, watch, and again under a new epoch when something broke.
 
-The only place that retries, and the only one that says writeStream.
+The only place that retries.
 """
 
 from __future__ import annotations
@@ -14,34 +14,29 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas import failures, session, source
+from barnabas import failures, query, session
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import Refused, TopicsNeeded, Unavailable
-from barnabas.kafka.secret_file import hidden
-from barnabas.kafka.settings import java_properties
+from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
 from barnabas.model import Partition
 from barnabas.patience import Patience
 from barnabas.preparation import Prepared, advance, prepare
-from barnabas.receipts import ReceiptListener, observed
+from barnabas.receipts import ReceiptListener
 from barnabas.schemas.resolver import Resolver
-from barnabas.shape import shaped
 from barnabas.survey import Surveyor, surveyor_anew
 from barnabas.watch import Watch
-from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 LOOK_SECONDS = 0.2
-# To look for new records costs something for each partition: a mirror of many begins its micro-batches so far apart.
-FEW_PARTITIONS, MILLIS_FOR_EACH_MORE, MOST_MILLIS = 100, 5, 5_000
+SAMPLE_SECONDS = 1.0
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -134,6 +129,7 @@ class Replication:
         self._positions: dict[Partition, int] = {}
         self._moved = False  # whether they have, since the epoch before
         self._resolver: Resolver | None = None
+        self._weighs = False  # whether its records are so large that batches of them are weighed
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
     def run(self) -> None:
@@ -153,8 +149,9 @@ class Replication:
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
-                if isinstance(failure, failures.BatchTooLarge) and session.bound_batches(self.spark):
+                if isinstance(failure, failures.BatchTooLarge) and not self._weighs:
                     log.info("%s; from here on batches are weighed", failure)
+                    self._weighs = True
                     continue
                 well = self._moved or self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
@@ -182,6 +179,7 @@ class Replication:
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
         self.board.begin(prepared.plan, prepared.epoch.number)
+        self._weighs = self._weighs or self._meets_large_records(surveyor, prepared)
         watch = Watch(surveyor, prepared)
         self._held, over = (surveyor, prepared.epoch), False
         try:
@@ -200,6 +198,13 @@ class Replication:
             self._resolver = Resolver(settings)
             self.board.breakers = self._resolver.breakers
         self._resolver.ping()
+
+    def _meets_large_records(self, surveyor: Surveyor, prepared: Prepared) -> bool:
+        """By a few of those that wait, or came last where none does; of the partitions with most to copy."""
+        filled = [(p, s) for p, s in prepared.plan.stretches.items() if s.end]
+        filled.sort(key=lambda one: one[1].records, reverse=True)
+        positions = {p: max(0, min(s.position.next, s.end - RECORDS_OF_EACH)) for p, s in filled}
+        return session.large(mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS) or 0)
 
     def _release(self, *, ends: bool) -> None:
         """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""
@@ -239,20 +244,20 @@ class Replication:
             self._queries += 1
             name = f"{self.mirror.name}#{self._queries}"
             self.listener.follow(name, self.board)
-            query = self._query(prepared, name, Path(place) / "checkpoint")
+            running = self._started(prepared, name, Path(place) / "checkpoint")
             try:
-                return self._look_after(query, prepared, watch)
+                return self._look_after(running, prepared, watch)
             finally:
-                self._stop(query)
+                self._stop(running)
                 self.listener.forget(name)
 
-    def _look_after(self, query: StreamingQuery, prepared: Prepared, watch: Watch) -> bool:
+    def _look_after(self, running: StreamingQuery, prepared: Prepared, watch: Watch) -> bool:
         while not self.stop.wait(LOOK_SECONDS):
-            if not query.isActive:
-                failed = query.exception()
+            if not running.isActive:
+                failed = running.exception()
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
-                self.listener.catch_up(query)
+                self.listener.catch_up(running)
                 behind = {partition: left.next for partition, left in self.board.behind_plan().items()}
                 advance(prepared.task, prepared.plan, behind)
                 self.board.advanced(behind)
@@ -267,31 +272,22 @@ class Replication:
                 self.board.advanced(stale)
         return True
 
-    def _query(self, prepared: Prepared, name: str, checkpoint: Path) -> StreamingQuery:
-        """The one streaming plan: source → transform → writer → receipts. Its checkpoint is thrown away."""
-        cluster = self.configuration.clusters[self.mirror.source]
-        apart = min(MILLIS_FOR_EACH_MORE * max(0, len(prepared.plan.stretches) - FEW_PARTITIONS), MOST_MILLIS)
-        records = source.records(
+    def _started(self, prepared: Prepared, name: str, checkpoint: Path) -> StreamingQuery:
+        return query.started(
             self.spark,
-            prepared.plan,
-            hidden(java_properties(cluster, self.mirror.consumer), checkpoint.parent / "secrets"),
-            batch_records=self.mirror.batch.records,
+            self.configuration.clusters[self.mirror.source],
+            self.mirror,
+            prepared,
+            name=name,
+            checkpoint=checkpoint,
+            until_caught_up=self.until_caught_up,
+            weighs=self._weighs,
         )
-        # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
-        lanes = self.mirror.batch.lanes or session.lanes(self.spark)
-        rows = shaped(records, self.mirror, prepared.plan).coalesce(lanes)
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.mirror.name)
-        receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
-        stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
-        if self.until_caught_up:
-            return stream.trigger(availableNow=True).start()
-        stream = stream.trigger(processingTime=f"{apart} milliseconds").option("asyncProgressTrackingEnabled", "true")
-        return stream.option("asyncProgressTrackingCheckpointIntervalMs", "5000").start()
 
-    def _stop(self, query: StreamingQuery) -> None:
+    def _stop(self, running: StreamingQuery) -> None:
         """Stops the query and counts all it did; one that ended by itself, or whose Spark is gone, needs no stop."""
         try:
-            query.stop()
-            self.listener.catch_up(query)
+            running.stop()
+            self.listener.catch_up(running)
         except Exception as error:  # noqa: BLE001 - py4j raises what the dying JVM leaves it
             log.debug("stopping the query: %s", error)

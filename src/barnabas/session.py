@@ -26,13 +26,14 @@ from barnabas.lab.jars import spark_jars
 
 log = logging.getLogger(__name__)
 
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # over TCP each batch stalls for 40 ms
     "spark.buffer.size": str(1024 * 1024),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8000",
-    # To weigh a batch after each row takes a third of a task's time, so batches are weighed only once a run has met
-    # records that are too large for that: a task then fails, not the JVM, and `bound_batches` is asked for.
+    _BATCH_ROWS: "8000",
+    # To weigh a batch after each row takes a third of a task's time with small records, so batches are weighed only if
+    # records are large, as a sample tells or a task that failed for want of memory: see `weighed_batches`.
     _BATCH_BYTES: str(2**31 - 1),
     "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.streaming.pollingDelay": "10ms",
@@ -72,7 +73,7 @@ COMPILER = (
     "-XX:Tier4CompileThreshold=150000",
 )
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `bound_batches`
+SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `weighed_batches`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
 LARGE_BATCH = 16 * 1024 * 1024  # bytes; a buffer that grows past it takes three times as much for a moment
@@ -138,12 +139,22 @@ def _silence(spark: SparkSession) -> None:
         server.handle_error = lambda *_: None
 
 
-def bound_batches(spark: SparkSession) -> bool:
-    """Bounds the batches of every query that starts from now on in bytes too; False when they are already."""
-    if spark.conf.get(_BATCH_BYTES) != SETTINGS[_BATCH_BYTES]:
-        return False
+def large(record_bytes: float) -> bool:
+    """Whether batches of such records are to be weighed: by their number of rows alone they would be too large."""
+    return record_bytes * int(SETTINGS[_BATCH_ROWS]) > LARGE_BATCH
+
+
+@contextmanager
+def weighed_batches(spark: SparkSession, *, weighs: bool) -> Iterator[None]:
+    """A query that starts in this block bounds its batches in bytes too, if it is to and the operator has not said."""
+    if not weighs or spark.conf.get(_BATCH_BYTES) != SETTINGS[_BATCH_BYTES]:
+        yield
+        return
     spark.conf.set(_BATCH_BYTES, LARGE_BATCH)
-    return True
+    try:
+        yield
+    finally:
+        spark.conf.set(_BATCH_BYTES, SETTINGS[_BATCH_BYTES])
 
 
 def ended(spark: SparkSession) -> bool:

@@ -28,7 +28,7 @@ BORDERS = ("barnabas.lab", "barnabas.tunnel")
 CROSS_BORDERS = ("barnabas.cli", "barnabas.commands", *BORDERS)
 # the session needs Spark's jars; when their module moves out of the lab, this line goes
 CROSSINGS = {("barnabas.session", "barnabas.lab.jars")}
-ONLY = {"readStream": "barnabas.source", "writeStream": "barnabas.replicate", "getOrCreate": "barnabas.session"}
+ONLY = {"readStream": "barnabas.source", "writeStream": "barnabas.query", "getOrCreate": "barnabas.session"}
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ ALLOWED: list[tuple[Rule, Modules]] = [
         made_up(schemas__wire="import json, httpx\nfrom barnabas.schemas.a import b\nfrom . import c"),
     ),
     (stations_stay_inside, made_up(session="from barnabas.lab.jars import spark_jars", cli="import barnabas.lab.lab")),
-    (each_word_has_its_place, made_up(source="s.readStream", replicate="f.writeStream", session="b.getOrCreate()")),
+    (each_word_has_its_place, made_up(source="s.readStream", query="f.writeStream", session="b.getOrCreate()")),
     (each_word_has_its_place, made_up(plan="'readStream and writeStream'  # writeStream")),
     (names_say_something, made_up(model="", kafka__admin="")),
     (nothing_is_too_long, made_up(plan="x = 1\n" * (LONGEST_FILE - 1))),
