@@ -76,7 +76,9 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `weighed_batches`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
-LARGE_BATCH = 16 * 1024 * 1024  # bytes; a buffer that grows past it takes three times as much for a moment
+# Bytes. Buffers grow by doubling, for a moment to three times what they hold, and all of one is zeroed for each batch:
+# past a power of two that is twice as much.
+LARGE_BATCH = 15_000_000
 
 for _noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.java_gateway", "py4j.clientserver"):
     logging.getLogger(_noisy).disabled = True  # what they say comes as an exception too
