@@ -5,6 +5,7 @@ The process reads orders as JSON lines, {"id": 1, "configuration": FILE, "until_
 about the process itself.
 """
 
+import faulthandler
 import json
 import os
 import queue
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +25,7 @@ from tests.barnabas_runs import QUICK, SECONDS, write_configuration
 from tests.kafka_io import wait_until
 
 Mirrors = dict[str, dict[str, Any]]
+MOST_STACKS = 20_000  # characters
 
 
 class HostedRun:
@@ -46,7 +49,7 @@ class HostedRun:
         try:
             wait_until(predicate, seconds, what)
         except AssertionError as late:
-            raise AssertionError(f"{late}; its mirrors: {self._host.states(self)}") from None
+            raise AssertionError(f"{late}; {self._host.diagnosis(self)}") from None
 
     def stop(self) -> Mirrors:
         self._host.order({"stop": self.number})
@@ -59,7 +62,7 @@ class Host:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.answers: dict[int, Mirrors] = {}
-        self._looks: dict[int, dict[str, tuple[str, str]]] = {}
+        self._looks: dict[int, dict[str, list[str]]] = {}
         self._count = 0
         with (directory / "host.stderr").open("wb") as log:
             self._process = subprocess.Popen(
@@ -88,11 +91,22 @@ class Host:
         assert self._process.stdin is not None
         print(json.dumps(line), file=self._process.stdin, flush=True)
 
-    def states(self, run: HostedRun) -> dict[str, tuple[str, str]]:
+    def states(self, run: HostedRun) -> dict[str, list[str]]:
         """What each mirror of a run does now, and the error it met last."""
         self.order({"look": run.number})
-        wait_until(lambda: run.number in self._looks, SECONDS, "the host to look")
+        wait_until(lambda: run.number in self._looks, 30, "the host to look")
         return self._looks.pop(run.number)
+
+    def diagnosis(self, run: HostedRun) -> str:
+        """Why a run may be late: its mirrors, and where the host's threads are."""
+        try:
+            states: object = self.states(run)
+        except (AssertionError, OSError) as silent:
+            states = silent
+        os.kill(self._process.pid, signal.SIGUSR1)
+        time.sleep(1.0)
+        stacks = (self.directory / "host.stderr").read_text(errors="replace")[-MOST_STACKS:]
+        return f"its mirrors: {states}\n{stacks}"
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -115,6 +129,7 @@ class Host:
 
 def main() -> None:
     """The host process: orders on stdin until it is closed."""
+    faulthandler.register(signal.SIGUSR1)
     orders: queue.Queue[dict[str, Any] | None] = queue.Queue()
     answers, sys.stdout = sys.stdout, sys.stderr
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()

@@ -33,9 +33,7 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
     create_topic(source.bootstrap, TOPIC, partitions=2)
     mirror = {"name": TOPIC, "from": TOPIC}
 
-    def moved(what: str) -> None:
-        before = end_of(destination.bootstrap, TOPIC)
-
+    def moved(before: int, what: str) -> None:
         def more() -> bool:
             assert not run.ended, run.wait()
             return end_of(destination.bootstrap, TOPIC) > before + 2000
@@ -44,11 +42,12 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
 
     with flowing(source.bootstrap, TOPIC, 2):
         run = host.start(source.bootstrap, destination.bootstrap, [mirror])
-        moved("at first")
+        moved(0, "at first")
         for name, cluster in (("destination", destination), ("source", source)):
+            before = end_of(destination.bootstrap, TOPIC)
             cluster.kill_broker(0)
             cluster.start_broker(0)
-            moved(f"again after the {name}'s broker was killed")
+            moved(before, f"again after the {name}'s broker was killed")
     ended = run.stop()[TOPIC]
     assert ended["state"] == "stopped"
     assert ended["restarts"] >= 1, "the killed broker went unnoticed: it was not killed under load"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from barnabas.kafka.errors import explained
 from barnabas.model import Connection
 
 READ_SECONDS = 60.0
+CLOSE_SECONDS = 5.0
 
 
 class PartitionReader:
@@ -62,4 +64,11 @@ class PartitionReader:
                 )
 
     def close(self) -> None:
-        self._consumer.close()
+        close_soon(self._consumer)
+
+
+def close_soon(consumer: Consumer) -> None:
+    """Closes it, or leaves that to a thread nobody waits for: the client itself knows no time limit."""
+    closing = threading.Thread(target=consumer.close, daemon=True)
+    closing.start()
+    closing.join(CLOSE_SECONDS)

@@ -12,6 +12,7 @@ LIBRDKAFKA_DEFAULTS: dict[str, Scalar] = {
     "socket.keepalive.enable": True,
     "socket.timeout.ms": 20_000,
     "reconnect.backoff.max.ms": 2_000,
+    "metadata.recovery.rebootstrap.trigger.ms": 20_000,  # a client that lost every broker it knew asks the first again
     "client.id": "barnabas",
     "log_level": 0,
     "broker.address.family": "any",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from barnabas.errors import Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import INIT_SECONDS, TransactionalProducer, append
 from barnabas.ledger import records
@@ -14,6 +16,7 @@ from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection
 
 RELEASE_SECONDS = 5.0  # a clean stop is over in ten
+MORE_SECONDS = 2.0  # a client's own limit comes first, and says more
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,13 @@ def _init_all(connection: Connection, topic: str, ids: set[str], seconds: float)
     threads = [threading.Thread(target=init, args=(each,), daemon=True) for each in ids]
     for thread in threads:
         thread.start()
+    limit = time.monotonic() + seconds + MORE_SECONDS
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, limit - time.monotonic()))
     if failures:
         raise failures[0]
+    if any(thread.is_alive() for thread in threads):
+        raise Unavailable(f'cluster "{connection.cluster}": writers of {topic} were not fenced in {seconds:.0f} s')
 
 
 def release(connection: Connection, admin: Admin, topic: str, epoch: Epoch, *, ends: bool) -> None:
