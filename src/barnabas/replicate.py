@@ -129,7 +129,7 @@ class Replication:
         self._positions: dict[Partition, int] = {}
         self._moved = False  # whether they have, since the epoch before
         self._resolver: Resolver | None = None
-        self._weighs = False  # whether its records are so large that batches of them are weighed
+        self._weighs: bool | None = None  # whether its records are so large that batches of them are weighed
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
     def run(self) -> None:
@@ -149,7 +149,7 @@ class Replication:
                 if isinstance(failure, TopicsNeeded):
                     self._met |= failure.needed()
                     continue
-                if isinstance(failure, failures.BatchTooLarge) and not self._weighs:
+                if isinstance(failure, failures.BatchTooLarge) and not self._weighs and session.can_weigh(self.spark):
                     log.info("%s; from here on batches are weighed", failure)
                     self._weighs = True
                     continue
@@ -179,10 +179,11 @@ class Replication:
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
         self.board.begin(prepared.plan, prepared.epoch.number)
-        self._weighs = self._weighs or self._meets_large_records(surveyor, prepared)
         watch = Watch(surveyor, prepared)
         self._held, over = (surveyor, prepared.epoch), False
         try:
+            if self._weighs is None:
+                self._weighs = self._meets_large_records(surveyor, prepared)
             over = self._stream(prepared, watch)
             return over
         finally:
@@ -204,7 +205,8 @@ class Replication:
         filled = [(p, s) for p, s in prepared.plan.stretches.items() if s.end]
         filled.sort(key=lambda one: one[1].records, reverse=True)
         positions = {p: max(0, min(s.position.next, s.end - RECORDS_OF_EACH)) for p, s in filled}
-        return session.large(mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS) or 0)
+        mean = mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS)
+        return session.too_large(self.spark, mean or 0)
 
     def _release(self, *, ends: bool) -> None:
         """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""
@@ -281,7 +283,7 @@ class Replication:
             name=name,
             checkpoint=checkpoint,
             until_caught_up=self.until_caught_up,
-            weighs=self._weighs,
+            weighs=bool(self._weighs),
         )
 
     def _stop(self, running: StreamingQuery) -> None:

@@ -141,15 +141,20 @@ def _silence(spark: SparkSession) -> None:
         server.handle_error = lambda *_: None
 
 
-def large(record_bytes: float) -> bool:
-    """Whether batches of such records are to be weighed: by their number of rows alone they would be too large."""
-    return record_bytes * int(SETTINGS[_BATCH_ROWS]) > LARGE_BATCH
+def can_weigh(spark: SparkSession) -> bool:
+    """False when the operator has said how large a batch may be."""
+    return spark.conf.get(_BATCH_BYTES) == SETTINGS[_BATCH_BYTES]
+
+
+def too_large(spark: SparkSession, record_bytes: float) -> bool:
+    """Whether batches of such records would be, by their number of rows alone: they are to be weighed."""
+    return record_bytes * int(spark.conf.get(_BATCH_ROWS) or 0) > LARGE_BATCH
 
 
 @contextmanager
 def weighed_batches(spark: SparkSession, *, weighs: bool) -> Iterator[None]:
-    """A query that starts in this block bounds its batches in bytes too, if it is to and the operator has not said."""
-    if not weighs or spark.conf.get(_BATCH_BYTES) != SETTINGS[_BATCH_BYTES]:
+    """A query that starts in this block bounds its batches in bytes too, if it is to and may."""
+    if not (weighs and can_weigh(spark)):
         yield
         return
     spark.conf.set(_BATCH_BYTES, LARGE_BATCH)

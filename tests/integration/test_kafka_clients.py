@@ -1,5 +1,7 @@
 """What our own clients do at a real broker and a mirror's run would not show: samples, and a queue that is full."""
 
+import time
+
 from barnabas.kafka.producer import TransactionalProducer
 from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.lab.cluster import KafkaCluster
@@ -26,8 +28,10 @@ def test_a_sample_takes_a_few_records_of_each_partition_and_ends_where_they_do(
     produce(source.bootstrap, topic, [*many, *few])
     positions = {Partition(topic, number): 0 for number in range(3)}
     expected = (RECORDS_OF_EACH * 100 + 5 * 40_000) / (RECORDS_OF_EACH + 5)
-    assert mean_record_bytes(connection(source), positions) == expected
-    assert mean_record_bytes(connection(source), {Partition(topic, 2): 0}) is None
+    started = time.monotonic()
+    assert mean_record_bytes(connection(source), positions, seconds=120) == expected
+    assert mean_record_bytes(connection(source), {Partition(topic, 2): 0}, seconds=120) is None
+    assert time.monotonic() - started < 120, "it did not see the ends"
     assert mean_record_bytes(connection(source), {}) is None
 
 

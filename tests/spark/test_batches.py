@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from barnabas.session import LARGE_BATCH, SETTINGS, large, weighed_batches
+from barnabas.session import LARGE_BATCH, SETTINGS, too_large, weighed_batches
 from tests.kafka_io import wait_until
 
 pytest_plugins = ["tests.spark_session"]
@@ -20,8 +20,8 @@ RESULTS = "batches"
 
 
 @pytest.mark.parametrize(("size", "weighs"), [(0, False), (1_100, False), (10_000, True), (1_000_000, True)])
-def test_batches_of_large_records_are_weighed_and_no_others(size: float, weighs: bool) -> None:
-    assert large(size) is weighs
+def test_batches_of_large_records_are_weighed_and_no_others(spark: SparkSession, size: float, weighs: bool) -> None:
+    assert too_large(spark, size) is weighs
 
 
 def rows_of_each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from barnabas.kafka.reader import close_soon
 from barnabas.model import Connection, Partition
 
 MOST_PARTITIONS = 20
 RECORDS_OF_EACH = 25
-FETCH_BYTES = 64 * 1024  # of a partition, or one record: little enough for a slow link
+FETCH_BYTES = 64 * 1024  # of a partition, or one record
 SECONDS = 5.0
 
 
 def mean_record_bytes(
     connection: Connection, positions: Mapping[Partition, int], seconds: float = SECONDS
 ) -> float | None:
-    """The mean of key and value bytes over some records at these positions, or None when none came in time."""
+    """The mean of key and value bytes over some records at these positions, or None when none came in time.
+
+    What keeps them from coming is no failure of ours to tell: who asked will meet it again.
+    """
     chosen = dict(list(positions.items())[:MOST_PARTITIONS])
     if not chosen:
         return None
-    consumer = Consumer(
-        {
-            **connection.properties,
-            "group.id": "barnabas-plan",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "allow.auto.create.topics": False,
-            "fetch.wait.max.ms": 100,
-            "fetch.message.max.bytes": FETCH_BYTES,
-        }
-    )
+    settings: dict[str, Any] = {
+        **connection.properties,
+        "group.id": "barnabas-sample",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 100,
+        "fetch.message.max.bytes": FETCH_BYTES,
+        "queued.min.messages": RECORDS_OF_EACH,  # more is not fetched ahead
+    }
+    try:
+        consumer = Consumer(settings)
+    except KafkaException:  # a certificate that is being replaced
+        return None
     try:
         consumer.assign([TopicPartition(p.topic, p.number, at) for p, at in chosen.items()])
         sizes: list[int] = []
@@ -49,4 +56,4 @@ def mean_record_bytes(
                     sizes.append(len(message.key() or b"") + len(message.value() or b""))
         return sum(sizes) / len(sizes) if sizes else None
     finally:
-        consumer.close()
+        close_soon(consumer)

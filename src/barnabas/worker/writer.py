@@ -65,7 +65,7 @@ def patiently(producer: TransactionalProducer | Producer, *record: Any) -> None:
                     f"raise `queue.buffering.max.kbytes` under `producer`"
                 ) from None
             if not producer.poll(FULL_SECONDS):
-                producer.flush(FULL_SECONDS)  # spread over many partitions, no batch is full: what is there must go
+                producer.flush(FULL_SECONDS)  # spread over many partitions no batch may be full: what is there must go
 
 
 def write_all(task: WriteTask, wanted: Iterable[tuple[Any, ...]], where: str) -> None:
