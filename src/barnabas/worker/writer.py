@@ -26,7 +26,7 @@ from barnabas.ledger.registration import opened_writer
 from barnabas.worker.task import WriteTask
 
 MOST_SLOTS = 1024
-FULL_SECONDS = 0.02  # a full queue is looked at so often
+FULL_SECONDS = 0.05  # without any answer, until a full queue is flushed
 
 _writers: dict[str, tuple[int, TransactionalProducer]] = {}
 _slots: dict[str, tuple[int, int]] = {}  # by mirror: the number, and the descriptor that holds its lock
