@@ -11,9 +11,6 @@ from barnabas.plan import Plan
 
 OPTIONS = {
     "kafka.isolation.level": "read_committed",
-    # Few enough to be garbage soon, with their headers ten objects each. Not fewer: after each poll Spark asks a broker
-    # for the partition's beginning and end.
-    "kafka.max.poll.records": "10000",
     "kafka.fetch.max.wait.ms": "20",
     "kafka.receive.buffer.bytes": "-1",  # the system's, which grows: the client's 64 kB are 1 MB/s over a long way
     "kafka.allow.auto.create.topics": "false",
@@ -24,7 +21,20 @@ OPTIONS = {
 }
 # Of a partition, and of all together: what is fetched ahead waits in memory. Spark keeps so many consumers.
 FETCH_BYTES, FETCHED_BYTES, CONSUMERS = 5 * 1024 * 1024, 256 * 1024 * 1024, 64
+# Records of a poll, each ten objects with its headers: few enough to be garbage soon. What a micro-batch leaves of its
+# last poll stays alive in each consumer until the next one, so the more consumers, the fewer. Not fewer than needed:
+# after each poll Spark asks a broker for the partition's beginning and end.
+POLL_RECORDS, POLLED_RECORDS = 10_000, 160_000
 PARTITIONS_OF_A_BATCH, MOST_TIMES = 16, 8  # of many partitions a batch takes more: a short stretch of each is dear
+
+
+def shares(partitions: int) -> dict[str, str]:
+    """What each of so many partitions may hold in memory."""
+    consumers = min(partitions, CONSUMERS)
+    return {
+        "kafka.max.partition.fetch.bytes": str(min(FETCH_BYTES, FETCHED_BYTES // consumers)),
+        "kafka.max.poll.records": str(min(POLL_RECORDS, POLLED_RECORDS // consumers)),
+    }
 
 
 def records(spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, batch_records: int) -> DataFrame:
@@ -41,9 +51,8 @@ def records(spark: SparkSession, plan: Plan, properties: Mapping[str, str], *, b
     for key, value in properties.items():
         reader = reader.option(f"kafka.{key}", value)
     partitions = max(1, len(plan.stretches))
-    fetch = str(min(FETCH_BYTES, FETCHED_BYTES // min(partitions, CONSUMERS)))
     times = min(max(1.0, partitions / PARTITIONS_OF_A_BATCH), MOST_TIMES)
-    for key, value in {**OPTIONS, "kafka.max.partition.fetch.bytes": fetch}.items():
+    for key, value in {**OPTIONS, **shares(partitions)}.items():
         if key.removeprefix("kafka.") not in properties:
             reader = reader.option(key, value)
     return (
