@@ -26,6 +26,7 @@ from bench.table import rows
 
 PROGRESS = "StreamingQueryListener$QueryProgressEvent"
 START_SECONDS = 600.0  # a crowded machine is what this one is made for
+MANY = 50
 # What a thread's name begins with, and what it does; the first that fits counts.
 WORK = (
     ("Executor task", "JVM: task (fetch, rows to Arrow)"),
@@ -52,6 +53,11 @@ def threads(program: Program) -> dict[str, float]:
                 text = (thread / "stat").read_text()
                 found[kind(text[text.index("(") + 1 : text.rindex(")")], worker)] += parsed(text).own_ticks / TICKS
     return found
+
+
+def idle_seconds() -> float:
+    """What all cores together have had nothing to do since the machine began."""
+    return float((PROC / "uptime").read_text().split()[1])
 
 
 def kind(thread: str, worker: bool) -> str:
@@ -115,12 +121,16 @@ def dissect(here: Ground, errand: Errand, partitions: int, *, warm: float, secon
             time.sleep(0.2)
         time.sleep(warm)
         before, first, began = threads(program), sum(ends(admin, copy, partitions)), time.time()
+        idle = idle_seconds()
         time.sleep(seconds)
         after, last, ended = threads(program), sum(ends(admin, copy, partitions)), time.time()
+        idle = idle_seconds() - idle
     log = [line for file in sorted(errand.directory.rglob("events_*")) for line in file.open(errors="replace")]
     inside = [it for it in steps(log) if began <= _moment(it["timestamp"]) <= ended]
-    records = sum(map(read, inside)) or max(1, last - first)  # offsets count the markers of transactions too
-    rate = f"{records / (ended - began):,.0f} records/s over {ended - began:.0f} s\n\n"
+    # Of many micro-batches all count that began in time; of few, the offsets, which have markers of transactions too.
+    records = sum(map(read, inside)) if len(inside) > MANY else max(1, last - first)
+    took = ended - began
+    rate = f"{records / took:,.0f} records/s over {took:.0f} s, {idle / took:.2f} cores idle\n\n"
     return rate + by_thread(before, after, records) + "\n" + (batches(inside) if inside else "")
 
 
