@@ -142,8 +142,8 @@ def _silence(spark: SparkSession) -> None:
 
 
 def can_weigh(spark: SparkSession) -> bool:
-    """False when the operator has said how large a batch may be."""
-    return spark.conf.get(_BATCH_BYTES) == SETTINGS[_BATCH_BYTES]
+    """False when the operator has said how large a batch may be; by what the session began with, see below."""
+    return spark.sparkContext.getConf().get(_BATCH_BYTES) == SETTINGS[_BATCH_BYTES]
 
 
 def too_large(spark: SparkSession, record_bytes: float) -> bool:
