@@ -36,7 +36,7 @@ THROUGHPUT: Properties = {
     "batch.size": 400_000,  # what a broker's collector does not call humongous, and its caches hold
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 100_000,
-    "queue.buffering.max.kbytes": 64 * 1024,  # what is under way to many partitions; 16 MB save 5 % where it is short
+    "queue.buffering.max.kbytes": 64 * 1024,  # what is under way to many partitions, and the largest record
     "message.max.bytes": 1_000_000_000,  # the broker's limit counts, not librdkafka's
 }
 DURABILITY: Properties = {
