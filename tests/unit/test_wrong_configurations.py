@@ -191,6 +191,8 @@ GUARDED = [
     at_mirror("producer: {enable.idempotence: false}", 16, "producer.enable.idempotence", "an idempotent producer"),
     at_mirror("producer: {Transactional.ID: mine}", 16, "producer.Transactional.ID", "which Barnabas chooses"),
     at_mirror("producer: {error_cb: x}", 16, "producer.error_cb", "it is a function, and a file holds none"),
+    at_mirror("consumer: {fetch.min.bites: 1}", 16, "consumer.fetch.min.bites", "did you mean `fetch.min.bytes`?"),
+    at_mirror("consumer: {queued.min.messages: 1}", 16, "consumer.queued.min.messages", "the Java consumer has no"),
     at_mirror("consumer: {default.topic.config: x}", 16, "consumer.default.topic.config", "beside the others"),
     at_mirror("producer: {retries: [3]}", 16, "producer.retries", "must be text"),
     at_mirror(f"producer: {{sasl.password: {CANARY}}}", 16, "producer.sasl.password", "`clusters.NAME.sasl`"),

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from barnabas.config.cluster import Cluster, Registry, Scalar, Strict
+from barnabas.config.consumer import refuse_unknown
 from barnabas.config.guarantees import refuse_guarded
 from barnabas.config.schemas import OnBadSchema, Schemas
 from barnabas.config.selection import LEGAL_NAME, Replacement, Selection
@@ -102,6 +103,11 @@ class Mirror(Strict):
     @classmethod
     def _harmless(cls, settings: dict[str, Scalar]) -> dict[str, Scalar]:
         return refuse_guarded(settings)
+
+    @field_validator("consumer")
+    @classmethod
+    def _known(cls, settings: dict[str, Scalar]) -> dict[str, Scalar]:
+        return refuse_unknown(settings)
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
