@@ -1,7 +1,8 @@
 """Where Barnabas' time goes: CPU by thread, micro-batches by step. `python -m bench.anatomy [--shape 1KB] [--pace]`.
 
-CPU by thread hardly depends on what else the machine does, so it is a figure to work with on a crowded one too. The
-steps of micro-batches are Spark's own, from its event log: to be had without a change to what is measured.
+CPU by thread depends less on what else the machine does than a rate, so it is a figure to work with on a crowded one
+too; and what remains of that shows in all threads alike, so compare one with another of the same run. The steps of
+micro-batches are Spark's own, from its event log: to be had without a change to what is measured.
 """
 
 import argparse
