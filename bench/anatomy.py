@@ -21,7 +21,7 @@ from bench.contenders import CONTENDERS, Errand, barnabas
 from bench.courses import laid
 from bench.ground import Ground, create, ends, ground
 from bench.latency import PARTITIONS, TOPIC, Sender
-from bench.processes import PROC, TICKS, Program, parsed, stats
+from bench.processes import PROC, TICKS, Program, machine_busy_seconds, parsed, stats
 from bench.shapes import SHAPES
 from bench.table import rows
 
@@ -54,11 +54,6 @@ def threads(program: Program) -> dict[str, float]:
                 text = (thread / "stat").read_text()
                 found[kind(text[text.index("(") + 1 : text.rindex(")")], worker)] += parsed(text).own_ticks / TICKS
     return found
-
-
-def idle_seconds() -> float:
-    """What all cores together have had nothing to do since the machine began."""
-    return float((PROC / "uptime").read_text().split()[1])
 
 
 def kind(thread: str, worker: bool) -> str:
@@ -122,16 +117,16 @@ def dissect(here: Ground, errand: Errand, partitions: int, *, warm: float, secon
             time.sleep(0.2)
         time.sleep(warm)
         before, first, began = threads(program), sum(ends(admin, copy, partitions)), time.time()
-        idle = idle_seconds()
+        busy = machine_busy_seconds()
         time.sleep(seconds)
         after, last, ended = threads(program), sum(ends(admin, copy, partitions)), time.time()
-        idle = idle_seconds() - idle
+        busy = machine_busy_seconds() - busy
     log = [line for file in sorted(errand.directory.rglob("events_*")) for line in file.open(errors="replace")]
     inside = [it for it in steps(log) if began <= _moment(it["timestamp"]) <= ended]
     # Of many micro-batches all count that began in time; of few, the offsets, which have markers of transactions too.
     records = sum(map(read, inside)) if len(inside) > MANY else max(1, last - first)
     took = ended - began
-    rate = f"{records / took:,.0f} records/s over {took:.0f} s, {idle / took:.2f} cores idle\n\n"
+    rate = f"{records / took:,.0f} records/s over {took:.0f} s, {busy / took:.2f} cores busy\n\n"
     return rate + by_thread(before, after, records) + "\n" + (batches(inside) if inside else "")
 
 
