@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from pydantic_core import PydanticCustomError
 from pyspark.sql import SparkSession
 
-from barnabas.config.consumer import KNOWN
+from barnabas.config.consumer import KNOWN, UNUSED, refuse_unknown
 from barnabas.config.guarantees import GUARDED, GUARDED_PREFIXES
 
 pytest_plugins = ["tests.spark_session"]
-
-# Of consumer groups, which Barnabas has none of, and of how a configuration is found.
-OF_GROUPS = {
-    "auto.commit.interval.ms", "exclude.internal.topics", "group.protocol", "group.remote.assignor",
-    "heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms",
-}  # fmt: skip
-OF_FILES = {"config.providers"}
 
 
 def test_every_setting_of_the_consumer_is_known_guarded_or_of_no_use_here(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     names = set(jvm.org.apache.kafka.clients.consumer.ConsumerConfig.configNames())
-    assert names >= KNOWN
+    assert names >= KNOWN | UNUSED
     told = {name for name in names if name in GUARDED or name.startswith(tuple(GUARDED_PREFIXES))}
     own = {name for name in names if name.startswith("internal.")}
-    assert names - KNOWN - told - own - OF_GROUPS - OF_FILES == set()
+    assert names - KNOWN - told - own - UNUSED == set()
+
+
+@pytest.mark.parametrize("name", sorted(UNUSED))
+def test_a_setting_of_consumer_groups_is_refused_as_such(name: str) -> None:
+    with pytest.raises(PydanticCustomError, match=f"`{name}` is of no use to a mirror"):
+        refuse_unknown({name: 1})

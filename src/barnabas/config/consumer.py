@@ -41,11 +41,25 @@ KNOWN = frozenset(
         "socket.connection.setup.timeout.ms",
     }
 )
+# The client has these too, but a mirror has no consumer group.
+UNUSED = frozenset(
+    {
+        "auto.commit.interval.ms",
+        "exclude.internal.topics",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    }
+)
 
 
 def refuse_unknown(settings: dict[str, Value]) -> dict[str, Value]:
-    """The settings as they are, or an error that names the first the consumer would pass over."""
+    """The settings as they are, or an error that names the first that would change nothing."""
     for name in settings:
+        if name in UNUSED:
+            raise PydanticCustomError("unused", "`{key}` is of no use to a mirror: leave it out", {"key": name})
         if name not in KNOWN:
             close = difflib.get_close_matches(name, KNOWN, n=1)
             hint = f"; did you mean `{close[0]}`?" if close else ""
