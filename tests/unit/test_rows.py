@@ -94,7 +94,7 @@ def test_a_record_that_cannot_be_translated_is_set_aside_with_the_headers_and_th
     headers = ready.headers[UNTRANSLATED] or []
     assert headers[:2] == [OWN, MUX]
     assert dict(headers[2:])["barnabas.quarantine.offset"] == b"22"
-    assert sorted(ready.quarantined.tolist()) == [LOST, UNTRANSLATED]
+    assert ready.quarantined == [LOST, UNTRANSLATED]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,27 @@ def test_every_record_has_its_own_headers_in_their_order(each: list[list[tuple[s
     whole = pa.RecordBatch.from_pydict(padded)
     for batch in (whole.slice(3), whole.slice(3).take(pa.array([0, 1, 2]))):
         assert rows(task, batch).headers == each
+
+
+@pytest.mark.parametrize("binary", [pa.binary(), pa.large_binary()], ids=str)
+def test_bytes_and_quarantined_records_are_those_of_each_source_partition(table: Table, binary: pa.DataType) -> None:
+    task = task_of(
+        Route(7, "orders", "id", "orders", 3), schemas=SETTINGS, on_bad="quarantine", quarantine="m.quarantine"
+    )
+    numbers = [5, UNKNOWN, 5, UNKNOWN, UNKNOWN]
+    values = [b"before the slice", *(prefixed(n, b"v" * row) for row, n in enumerate(numbers, 1))]
+    columns = {
+        "key": pa.array([b"x", None, b"", b"four", None, b"k"], binary),
+        "value": pa.array(values, binary),
+        "headers": pa.array([[OWN], [], None, [OWN], [], []], HEADERS),
+        "route": pa.array([7] * 6, pa.int64()),
+        "partition": pa.array([0, 0, 0, 2, 2, 1], pa.int32()),
+        "offset": pa.array([8, 9, 10, 3, 4, 0], pa.int64()),
+        "millis": pa.array([1] * 6, pa.int64()),
+    }
+    made = rows(task, pa.RecordBatch.from_pydict(columns).slice(1))
+    counted = [(run.partition, made.bytes_of(run), made.quarantined_of(run)) for run in made.runs]
+    assert counted == [(0, 6 + 7, 1), (2, 4 + 8 + 9, 1), (1, 1 + 10, 1)]
 
 
 def test_a_mux_tells_where_records_came_from_behind_their_own_headers() -> None:

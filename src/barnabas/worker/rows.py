@@ -5,7 +5,7 @@ Everything is done by column: a record is first touched in the loop that hands i
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,6 +19,7 @@ from barnabas.errors import BadRecord, Refused
 from barnabas.model import Route
 from barnabas.spoke import TIMESTAMP, Spoke
 from barnabas.worker.addresses import Addresses, demuxed
+from barnabas.worker.columns import bounds
 from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 
@@ -47,14 +48,21 @@ class Rows:
 
     runs: list[Run]
     offsets: Any
-    sizes: Any  # cumulative bytes of key and value
+    bytes_before: list[Any]  # before each row and behind the last, of keys and of values
     topics: list[str]
     partitions: list[int]
     keys: list[bytes | None]
     values: pa.BinaryArray  # made Python objects only while they are handed over
     millis: list[int]
     headers: list[Headers | None]
-    quarantined: Any  # rows that go to the quarantine instead
+    quarantined: list[int]  # rows that go to the quarantine instead, in order
+
+    def bytes_of(self, run: Run) -> int:
+        """Bytes of the keys and values of a run."""
+        return sum(int(before[run.end]) - int(before[run.start]) for before in self.bytes_before)
+
+    def quarantined_of(self, run: Run) -> int:
+        return bisect_left(self.quarantined, run.end) - bisect_left(self.quarantined, run.start)
 
 
 def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
@@ -67,14 +75,14 @@ def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
     ready = Rows(
         runs=runs,
         offsets=batch.column("offset").to_numpy(),
-        sizes=np.cumsum(np.concatenate(([0], _lengths(keys) + _lengths(values)))),
+        bytes_before=[bounds(keys), bounds(values)],
         topics=address.topics,
         partitions=address.partitions,
         keys=keys.to_pylist(),
         values=values,
         millis=_timestamps(task, batch),
         headers=_headers(task, batch),
-        quarantined=np.fromiter(bad, dtype=np.int64, count=len(bad)),
+        quarantined=sorted(bad),
     )
     if task.spoke is not None:
         _tell_origin(task.spoke, ready, batch)
@@ -88,7 +96,7 @@ def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
 def _runs(task: WriteTask, batch: pa.RecordBatch) -> list[Run]:
     """Where route or partition changes, another source partition begins."""
     routes, partitions = batch.column("route").to_numpy(), batch.column("partition").to_numpy()
-    changes = (np.diff(routes) != 0) | (np.diff(partitions) != 0)
+    changes = (routes[1:] != routes[:-1]) | (partitions[1:] != partitions[:-1])
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
     found = []
     for start, end in zip(starts, [*starts[1:], batch.num_rows], strict=True):
@@ -180,6 +188,13 @@ def _set_aside(task: WriteTask, ready: Rows, bad: Mapping[int, str]) -> None:
 def _timestamps(task: WriteTask, batch: pa.RecordBatch) -> list[int]:
     """Milliseconds. librdkafka takes 0 for "now", so a record of the first millisecond of 1970 needs a decision."""
     millis = batch.column("millis").to_numpy()
+    if millis.min() <= 0:
+        millis = _writable(task, batch, millis)
+    listed: list[int] = millis.tolist()
+    return listed
+
+
+def _writable(task: WriteTask, batch: pa.RecordBatch, millis: Any) -> Any:
     zero = millis == 0
     if zero.any():
         if task.zero_timestamps == "stop":
@@ -192,8 +207,7 @@ def _timestamps(task: WriteTask, batch: pa.RecordBatch) -> list[int]:
     old = millis < _GREGORIAN
     if old.any():
         raise _unwritable(task, batch, int(np.flatnonzero(old)[0]), "has a timestamp before 15 October 1582")
-    listed: list[int] = millis.tolist()
-    return listed
+    return millis
 
 
 def _unwritable(task: WriteTask, batch: pa.RecordBatch, row: int, what: str) -> BadRecord:
@@ -216,22 +230,18 @@ def _found(task: WriteTask, batch: pa.RecordBatch, row: int) -> tuple[str, int, 
     return route.source if route else "?", batch.column("partition")[row].as_py(), batch.column("offset")[row].as_py()
 
 
-def _lengths(column: Any) -> Any:
-    """Bytes of each value, 0 for null."""
-    return pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
 def _headers(task: WriteTask, batch: pa.RecordBatch) -> list[Headers | None]:
     """Each row's headers; None where it has none.
 
     Flattens once and slices by offsets: a list of structs turned into Python row by row costs ten times as much.
     """
     column = batch.column("headers")
-    flat = column.flatten()
-    if len(flat) == 0:
+    starts = bounds(column)
+    if starts[0] == starts[-1]:
         return [None] * len(column)
+    flat = column.flatten()
     names = pc.dictionary_encode(flat.field(0))  # there are few: each is made a string once
-    at = (column.offsets.to_numpy() - column.offsets[0].as_py()).tolist()
+    at = (starts - starts[0]).tolist()
     damaged = pc.match_substring_regex(names.dictionary, _UNWRITABLE)
     if bool(pc.any(damaged).as_py()):
         code = pc.index(damaged, True).as_py()

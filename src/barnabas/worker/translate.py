@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from barnabas.schemas.resolver import Resolver, Unresolved
 from barnabas.schemas.settings import Side, TranslationSettings
 from barnabas.schemas.wire import GUID_HEADERS, MAGIC, PREFIX_BYTES, guid
+from barnabas.worker.columns import bounds
 
 Ints = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
@@ -180,18 +181,15 @@ class _Layout:
         """The part of a column's buffers that this column, perhaps a slice, really covers."""
         if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
             raise TypeError(f"keys and values are binary columns, this one is {column.type}")
-        _, offsets_buffer, data_buffer = column.buffers()
-        width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
-        offsets = np.frombuffer(offsets_buffer, dtype=width)[column.offset : column.offset + len(column) + 1]
-        data = np.frombuffer(b"" if data_buffer is None else data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
-        offsets = offsets - offsets[0]
+        at, data_buffer = bounds(column), column.buffers()[2]
+        data = np.frombuffer(b"" if data_buffer is None else data_buffer, dtype=np.uint8)[at[0] : at[-1]]
+        at = at - at[0]
         valid = (
             np.ones(len(column), dtype=np.bool_)
             if column.null_count == 0
             else column.is_valid().to_numpy(zero_copy_only=False)
         )
-        starts = offsets[:-1].astype(np.int64)
-        return cls(column.type, data, offsets, starts, np.diff(offsets).astype(np.int64), valid)
+        return cls(column.type, data, at, at[:-1].astype(np.int64), np.diff(at).astype(np.int64), valid)
 
     def holding(self, data: npt.NDArray[np.uint8]) -> Any:
         """A column of the same rows with other bytes."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from operator import length_hint
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -33,7 +32,7 @@ LONGEST_TRANSACTION = 20.0  # where commits take long: the broker gives up on on
 COMMIT_SHARE = 5  # a transaction lasts at least so many times as long as its commit
 GARBAGE = 500_000  # a batch with headers is tens of thousands of tuples, none of them in a circle
 FREEZES = 2
-ALIVE = 1_000  # values of a batch that are Python objects at a time
+ALIVE = 300  # values of a batch that are Python objects at a time
 RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields__)
 
 _tasks = itertools.count()
@@ -206,8 +205,8 @@ class _Transaction:
             if tally.records == 0:
                 told[run.start] = tally.delivered_first
             tally.records += run.end - run.start
-            tally.bytes += int(ready.sizes[run.end] - ready.sizes[run.start])
-            tally.quarantined += int(((ready.quarantined >= run.start) & (ready.quarantined < run.end)).sum())
+            tally.bytes += ready.bytes_of(run)
+            tally.quarantined += ready.quarantined_of(run)
         return told
 
     def _tally(self, run: Run, offsets: Any) -> Tally:
@@ -215,7 +214,7 @@ class _Transaction:
         first = int(offsets[0])
         place = run.route.number, run.partition
         tally = self.touched[place] = self.tallies.setdefault(place, Tally(run.route, run.partition, first, first))
-        if first < tally.next or bool((np.diff(offsets) <= 0).any()):
+        if first < tally.next or bool((offsets[1:] <= offsets[:-1]).any()):
             raise Refused(f"{run.route.source}-{run.partition}: offset {first} came after {tally.next - 1}")
         tally.next = int(offsets[-1]) + 1
         return tally
