@@ -35,9 +35,13 @@ def started(
     name: str,
     checkpoint: Path,
     until_caught_up: bool,
+    record_bytes: float,
     weighs: bool,
 ) -> StreamingQuery:
-    """A query that copies what the plan says. Its checkpoint is thrown away. `weighs`: its batches keep to bytes."""
+    """A query that copies what the plan says. Its checkpoint is thrown away.
+
+    Its batches suit records of this size, and keep to bytes if it weighs.
+    """
     records = source.records(
         spark,
         prepared.plan,
@@ -49,7 +53,7 @@ def started(
     receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
     stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", mirror.name)
-    with _starting, session.weighed_batches(spark, weighs=weighs):
+    with _starting, session.batches_for(spark, record_bytes, weighs=weighs):
         return _timed(stream, len(prepared.plan.stretches), until_caught_up=until_caught_up).start()
 
 

@@ -129,7 +129,8 @@ class Replication:
         self._positions: dict[Partition, int] = {}
         self._moved = False  # whether they have, since the epoch before
         self._resolver: Resolver | None = None
-        self._weighs: bool | None = None  # whether its records are so large that batches of them are weighed
+        self._record_bytes: float | None = None  # of one, by a sample
+        self._weighs = False  # whether its records are so large that batches of them are weighed
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
     def run(self) -> None:
@@ -182,8 +183,9 @@ class Replication:
         watch = Watch(surveyor, prepared)
         self._held, over = (surveyor, prepared.epoch), False
         try:
-            if self._weighs is None:
-                self._weighs = self._meets_large_records(surveyor, prepared)
+            if self._record_bytes is None:
+                self._record_bytes = self._sampled(surveyor, prepared)
+                self._weighs = session.too_large(self.spark, self._record_bytes)
             over = self._stream(prepared, watch)
             return over
         finally:
@@ -200,13 +202,12 @@ class Replication:
             self.board.breakers = self._resolver.breakers
         self._resolver.ping()
 
-    def _meets_large_records(self, surveyor: Surveyor, prepared: Prepared) -> bool:
-        """By a few of those that wait, or came last where none does; of the partitions with most to copy."""
+    def _sampled(self, surveyor: Surveyor, prepared: Prepared) -> float:
+        """Bytes of a record, by a few that wait, or came last where none does; of the partitions with most to copy."""
         filled = [(p, s) for p, s in prepared.plan.stretches.items() if s.end]
         filled.sort(key=lambda one: one[1].records, reverse=True)
         positions = {p: max(0, min(s.position.next, s.end - RECORDS_OF_EACH)) for p, s in filled}
-        mean = mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS)
-        return session.too_large(self.spark, mean or 0)
+        return mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS) or 0.0
 
     def _release(self, *, ends: bool) -> None:
         """Leaves no transaction open; where that fails, the next take-over or the broker's time limit sees to it."""
@@ -283,7 +284,8 @@ class Replication:
             name=name,
             checkpoint=checkpoint,
             until_caught_up=self.until_caught_up,
-            weighs=bool(self._weighs),
+            record_bytes=self._record_bytes or 0.0,
+            weighs=self._weighs,
         )
 
     def _stop(self, running: StreamingQuery) -> None:

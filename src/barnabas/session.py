@@ -33,7 +33,7 @@ SETTINGS = {
     "spark.buffer.size": str(1024 * 1024),
     _BATCH_ROWS: "8000",
     # To weigh a batch after each row takes a third of a task's time with small records, so batches are weighed only if
-    # records are large, as a sample tells or a task that failed for want of memory: see `weighed_batches`.
+    # records are large, as a sample tells or a task that failed for want of memory: see `batches_for`.
     _BATCH_BYTES: str(2**31 - 1),
     "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.streaming.pollingDelay": "10ms",
@@ -73,9 +73,12 @@ COMPILER = (
     "-XX:Tier4CompileThreshold=150000",
 )
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `weighed_batches`
+SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
+# Bytes: about what a core's own cache holds, a little less than a power of two for the reason below. But not of fewer
+# rows than those, because a batch costs something whatever is in it.
+GOOD_BATCH, FEWEST_ROWS = 2_000_000, 1_500
 # Bytes. Buffers grow by doubling, for a moment to three times what they hold, and all of one is zeroed for each batch:
 # past a power of two that is twice as much.
 LARGE_BATCH = 15_000_000
@@ -141,27 +144,40 @@ def _silence(spark: SparkSession) -> None:
         server.handle_error = lambda *_: None
 
 
+def _as_begun(spark: SparkSession, name: str) -> str:
+    """A setting as the session began with it, whatever another mirror's start has set for a moment."""
+    return str(spark.sparkContext._conf.get(name))
+
+
 def can_weigh(spark: SparkSession) -> bool:
-    """False when the operator has said how large a batch may be; by what the session began with, see below."""
-    return spark.sparkContext.getConf().get(_BATCH_BYTES) == SETTINGS[_BATCH_BYTES]
+    """False when the operator has said how large a batch may be."""
+    return _as_begun(spark, _BATCH_BYTES) == SETTINGS[_BATCH_BYTES]
 
 
 def too_large(spark: SparkSession, record_bytes: float) -> bool:
-    """Whether batches of such records would be, by their number of rows alone: they are to be weighed."""
-    return record_bytes * int(spark.conf.get(_BATCH_ROWS) or 0) > LARGE_BATCH
+    """Whether batches of such records might be, by their number of rows alone: they are to be weighed."""
+    return record_bytes * int(_as_begun(spark, _BATCH_ROWS)) > LARGE_BATCH
+
+
+def batch_rows(begun: str, record_bytes: float) -> int:
+    """Rows of a batch of such records, unless the operator has said how many."""
+    if begun != SETTINGS[_BATCH_ROWS]:
+        return int(begun)
+    return int(min(int(begun), max(FEWEST_ROWS, GOOD_BATCH / max(1.0, record_bytes))))
 
 
 @contextmanager
-def weighed_batches(spark: SparkSession, *, weighs: bool) -> Iterator[None]:
-    """A query that starts in this block bounds its batches in bytes too, if it is to and may."""
-    if not (weighs and can_weigh(spark)):
-        yield
-        return
-    spark.conf.set(_BATCH_BYTES, LARGE_BATCH)
+def batches_for(spark: SparkSession, record_bytes: float, *, weighs: bool) -> Iterator[None]:
+    """A query that starts in this block has batches for records of this size, bounded in bytes too if it weighs."""
+    begun = {name: _as_begun(spark, name) for name in (_BATCH_ROWS, _BATCH_BYTES)}
+    spark.conf.set(_BATCH_ROWS, batch_rows(begun[_BATCH_ROWS], record_bytes))
+    if weighs and can_weigh(spark):
+        spark.conf.set(_BATCH_BYTES, LARGE_BATCH)
     try:
         yield
     finally:
-        spark.conf.set(_BATCH_BYTES, SETTINGS[_BATCH_BYTES])
+        for name, value in begun.items():
+            spark.conf.set(name, value)
 
 
 def ended(spark: SparkSession) -> bool:
