@@ -42,11 +42,12 @@ def routed(records: DataFrame, *addresses: str, only: int | None = None) -> Data
     """The columns a writer takes, and `addresses` of its own that a demux found for each record.
 
     `only` is the route's number where there is but one: nothing to compute from each record's topic then.
-    A null in a list column is quadratic in Spark's Arrow writer: none leaves here.
+    A null in a list column is quadratic in Spark's Arrow writer: none leaves here. Bytes leave as strings, which they
+    need not be: that writer copies a string once and what is binary twice, and neither looks into them.
     """
     return records.select(
-        "key",
-        "value",
+        F.col("key").cast("string").alias("key"),
+        F.col("value").cast("string").alias("value"),
         F.coalesce("headers", F.array().cast(HEADERS)).alias("headers"),
         (F.crc32(F.col("topic").cast("binary")) if only is None else F.lit(only).cast("long")).alias("route"),
         "partition",

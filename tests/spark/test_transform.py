@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.plan import route_number
 from barnabas.transform import HEADERS, ORIGIN, filtered, routed, stamped, without_returning
+from barnabas.worker.columns import as_bytes
 
 pytest_plugins = ["tests.spark_session"]
 
@@ -58,12 +60,25 @@ def test_headers_keep_their_order_their_twins_and_what_is_null_or_empty(spark: S
     assert pairs(row) == given
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\x00\xff", b"x" * 10_000], ids=["null", "empty", "bytes", "long"])
-def test_keys_and_values_pass_byte_for_byte(spark: SparkSession, data: bytes | None) -> None:
-    (row,) = routed(records(spark, record(key=data, value=data))).collect()
+def as_they_arrive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({name: as_bytes(batch.column(name)) for name in ("key", "value")})
+
+
+DATA = (None, b"", b"\x00\xff", bytes(range(256)), "größe".encode(), b"\xed\xa0\x80\xc0\x80", b"x" * 10_000)
+
+
+@pytest.mark.parametrize("style", [None, "HEX"])
+def test_keys_and_values_reach_a_worker_byte_for_byte(spark: SparkSession, style: str | None) -> None:
+    if style:
+        spark.conf.set("spark.sql.binaryOutputStyle", style)  # an operator may: it is about what is shown
+    try:
+        frame = routed(records(spark, *(record(key=data, value=data) for data in DATA)).repartition(1))
+        arrived = frame.mapInArrow(as_they_arrive, "key binary, value binary").collect()
+    finally:
+        spark.conf.unset("spark.sql.binaryOutputStyle")
     for column in ("key", "value"):
-        assert (row[column] is None) == (data is None)
-        assert data is None or bytes(row[column]) == data
+        assert {None if row[column] is None else bytes(row[column]) for row in arrived} == set(DATA)
 
 
 @pytest.mark.parametrize("topic", ["orders", "eu.xaz.bills", "a", "_x-1", "größe", "o" * 249])

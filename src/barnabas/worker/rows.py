@@ -19,7 +19,7 @@ from barnabas.errors import BadRecord, Refused
 from barnabas.model import Route
 from barnabas.spoke import TIMESTAMP, Spoke
 from barnabas.worker.addresses import Addresses, demuxed
-from barnabas.worker.columns import bounds
+from barnabas.worker.columns import as_bytes, bounds
 from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 
@@ -122,7 +122,7 @@ def _kept(task: WriteTask, runs: list[Run]) -> Addresses:
 
 def _translated(task: WriteTask, batch: pa.RecordBatch, address: Addresses) -> tuple[Any, Any, Mapping[int, str]]:
     """Keys and values with the destination's schema ids, and the rows that cannot have them with the reason."""
-    keys, values = batch.column("key"), batch.column("value")
+    keys, values = as_bytes(batch.column("key")), as_bytes(batch.column("value"))
     if task.schemas is None:
         return keys, values, {}
     routes = batch.column("route") if address.routes is None else address.routes
