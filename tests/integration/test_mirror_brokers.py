@@ -1,5 +1,8 @@
-"""A broker that dies and comes back, at either end and under load: the mirror recovers by itself, nothing is lost."""
+"""A broker that dies and comes back, at either end and under load, or has no room left on its disk: the mirror recovers
+by itself, nothing is lost.
+"""
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pytest
 from barnabas.lab.cluster import KafkaCluster
 from tests.barnabas_runs import copied, end_of, no_open_transaction
 from tests.flow import flowing
-from tests.kafka_io import create_topic
+from tests.kafka_io import create_topic, wait_until
 from tests.replicator_host import Host
 
 pytest_plugins = ["tests.hosted"]
@@ -26,7 +29,20 @@ def mortal(lab_directory: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
         yield source, destination
 
 
-def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_without_help(
+def kill(cluster: KafkaCluster) -> None:
+    cluster.kill_broker(0)
+
+
+def leave_no_room(cluster: KafkaCluster) -> None:
+    """No log of the topic may grow: a write fails in its middle, as on a full disk, and the broker gives up."""
+    longest = max(log.stat().st_size for log in cluster.directory.glob(f"broker-0/{TOPIC}-*/*.log"))
+    broker = cluster.pids[0]
+    assert broker is not None
+    resource.prlimit(broker, resource.RLIMIT_FSIZE, (longest, longest))
+    wait_until(lambda: cluster.pids[0] is None, 60, "the broker to end for want of room")
+
+
+def test_a_broker_that_dies_at_either_end_under_load_or_has_no_room_left_is_survived_without_help(
     mortal: tuple[KafkaCluster, KafkaCluster], host: Host
 ) -> None:
     source, destination = mortal
@@ -43,14 +59,14 @@ def test_a_broker_killed_and_restarted_at_either_end_under_load_is_survived_with
     with flowing(source.bootstrap, TOPIC, 2):
         run = host.start(source.bootstrap, destination.bootstrap, [mirror])
         moved(0, "at first")
-        for name, cluster in (("destination", destination), ("source", source)):
+        for cluster, ends in ((destination, kill), (source, kill), (destination, leave_no_room)):
             before = end_of(destination.bootstrap, TOPIC)
-            cluster.kill_broker(0)
+            ends(cluster)
             cluster.start_broker(0)
-            moved(before, f"again after the {name}'s broker was killed")
+            moved(before, f"again after {ends.__name__} of {cluster.name}")
     ended = run.stop()[TOPIC]
     assert ended["state"] == "stopped"
-    assert ended["restarts"] >= 1, "the killed broker went unnoticed: it was not killed under load"
+    assert ended["restarts"] >= 2, "a broker's end went unnoticed: it did not end under load"
     assert host.catch_up(source.bootstrap, destination.bootstrap, mirror)[TOPIC]["state"] == "done"
     assert copied(source.bootstrap, destination.bootstrap, TOPIC) > 6000
     assert no_open_transaction(destination.bootstrap, TOPIC, f"_barnabas.{TOPIC}")
