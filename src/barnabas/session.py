@@ -252,8 +252,14 @@ def _stderr_to(file: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = file.read_text(errors="replace").strip().splitlines()
-        raise Refused(f"Spark does not start: {said[-1] if said else error}") from error
+        told = getattr(error, "java_exception", None)  # of a JVM that runs; one that ended has said it in the file
+        raise Refused(f"Spark does not start: {told or _last_words(file) or error}") from error
     finally:
         os.dup2(ours, 2)
         os.close(ours)
+
+
+def _last_words(file: Path) -> str:
+    """What a JVM that does not start says: two lines that it always says, behind one about the reason."""
+    lines = file.read_text(errors="replace").strip().splitlines()
+    return "; ".join([line.strip() for line in lines if not re.match(r"\s+at ", line)][-3:])
