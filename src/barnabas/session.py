@@ -73,6 +73,7 @@ COMPILER = (
     "-XX:Tier4CompileThreshold=150000",
 )
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
 SLOTS_PER_CORE = 2
@@ -253,13 +254,13 @@ def _stderr_to(file: Path) -> Iterator[None]:
         yield
     except Exception as error:
         told = getattr(error, "java_exception", None)  # of a JVM that runs; one that ended has said it in the file
-        raise Refused(f"Spark does not start: {told or _last_words(file) or error}") from error
+        raise Refused(f"Spark does not start: {told or _first_words(file) or error}") from error
     finally:
         os.dup2(ours, 2)
         os.close(ours)
 
 
-def _last_words(file: Path) -> str:
-    """What a JVM that does not start says: two lines that it always says, behind one about the reason."""
-    lines = file.read_text(errors="replace").strip().splitlines()
-    return "; ".join([line.strip() for line in lines if not re.match(r"\s+at ", line)][-3:])
+def _first_words(file: Path) -> str:
+    """Why a JVM did not start: the first thing it said that not every one says."""
+    lines = (line.strip() for line in file.read_text(errors="replace").splitlines())
+    return next((line for line in lines if line and not line.startswith(_SAID_ALWAYS)), "")

@@ -73,12 +73,13 @@ def test_keys_and_values_reach_a_worker_byte_for_byte(spark: SparkSession, style
     if style:
         spark.conf.set("spark.sql.binaryOutputStyle", style)  # an operator may: it is about what is shown
     try:
-        frame = routed(records(spark, *(record(key=data, value=data) for data in DATA)).repartition(1))
+        frame = routed(records(spark, *(record(key=data, value=data and data[::-1]) for data in DATA)).repartition(1))
         arrived = frame.mapInArrow(as_they_arrive, "key binary, value binary").collect()
     finally:
         spark.conf.unset("spark.sql.binaryOutputStyle")
-    for column in ("key", "value"):
-        assert {None if row[column] is None else bytes(row[column]) for row in arrived} == set(DATA)
+    keys = {None if row["key"] is None else bytes(row["key"]) for row in arrived}
+    values = {None if row["value"] is None else bytes(row["value"])[::-1] for row in arrived}
+    assert keys == values == set(DATA)
 
 
 @pytest.mark.parametrize("topic", ["orders", "eu.xaz.bills", "a", "_x-1", "größe", "o" * 249])
