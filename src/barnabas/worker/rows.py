@@ -186,7 +186,7 @@ def _set_aside(task: WriteTask, ready: Rows, bad: Mapping[int, str]) -> None:
 
 
 def _timestamps(task: WriteTask, batch: pa.RecordBatch) -> list[int]:
-    """Milliseconds. librdkafka takes 0 for "now", so a record of the first millisecond of 1970 needs a decision."""
+    """Milliseconds that the client writes as they are."""
     millis = batch.column("millis").to_numpy()
     if millis.min() <= 0:
         millis = _writable(task, batch, millis)
@@ -195,6 +195,7 @@ def _timestamps(task: WriteTask, batch: pa.RecordBatch) -> list[int]:
 
 
 def _writable(task: WriteTask, batch: pa.RecordBatch, millis: Any) -> Any:
+    """librdkafka takes 0 for "now", so a record of the first millisecond of 1970 needs a decision."""
     zero = millis == 0
     if zero.any():
         if task.zero_timestamps == "stop":
