@@ -113,6 +113,7 @@ def mirrormaker(errand: Errand, tuning: Mapping[str, str]) -> Program:
     # The memory and collector of its own start script, connect-mirror-maker.sh.
     options = ["-Xms256M", "-Xmx2G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
     options += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
+    options += [f"-Djava.io.tmpdir={errand.directory}"]
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
     command = [java(), *options, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path, main, str(file)]
     return Program("mirrormaker", command, errand.directory)

@@ -34,6 +34,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         print(f"\nwhat the runs left is in {place}")
 
 
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A TMPDIR for one run, with a short name: the path of a socket in it may have 107 characters."""
+    with tempfile.TemporaryDirectory(prefix="b-") as name:
+        yield Path(name)
+
+
 @pytest.fixture(scope="session")
 def lab_directory() -> Iterator[Path]:
     """A directory for clusters and registries; what runs there ends with the test run."""

@@ -76,6 +76,7 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
+LONGEST_SOCKET_DIRECTORY = 107 - len("/.00000000-0000-0000-0000-000000000000.sock")  # Linux's bound for a path, and a name
 SLOTS_PER_CORE = 2
 # Bytes: about what a core's own cache holds, a little less than a power of two for the reason below. But not of fewer
 # rows than those, because a batch costs something whatever is in it.
@@ -106,7 +107,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
-        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"])
+        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"], directory)
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
@@ -120,17 +121,20 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _with_defaults(own: str, heap: str) -> str:
+def _with_defaults(own: str, heap: str, directory: Path) -> str:
     """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one.
 
     Huge pages only with our own collector, and where nothing is said of large ones: others have conditions for them.
+    What Java writes for a while lies in our directory, not beside it for ever if the JVM is killed.
     """
     given = " ".join((own, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
     collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
     memory = [YOUNG_MEMORY] if collector and heap == SETTINGS["spark.driver.memory"] else []
     pages = [HUGE_PAGES] if collector and not re.search(r"LargePages|HugePages|HugeTLBFS|UseSHM", given) else []
+    fits = len(os.fsencode(directory)) <= LONGEST_SOCKET_DIRECTORY and "-Djava.io.tmpdir=" not in given
+    place = [f'"-Djava.io.tmpdir={directory}"'] if fits else []
     direct = f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m"
-    return " ".join((*collector, *memory, *pages, *COMPILER, direct, own)).rstrip()
+    return " ".join((*collector, *memory, *pages, *COMPILER, *place, direct, own)).rstrip()
 
 
 def _tunables(own: str) -> str:

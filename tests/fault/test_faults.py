@@ -50,7 +50,7 @@ def test_a_killed_worker_a_paused_one_a_killed_jvm_and_a_killed_group_lose_doubl
 
 
 def test_commits_whose_answer_is_lost_and_commits_that_arrive_in_the_next_transaction_change_nothing(
-    source: KafkaCluster, topic_names: TopicNames, tmp_path: Path
+    source: KafkaCluster, topic_names: TopicNames, tmp_path: Path, temporary: Path
 ) -> None:
     seed, gate_host = seed_of_this_run(1), "127.0.0.9"
     guard = Guard(tmp_path / "lab")
@@ -61,9 +61,9 @@ def test_commits_whose_answer_is_lost_and_commits_that_arrive_in_the_next_transa
         scene = Scene(source, gated, topic_names("orders"), tmp_path, seed)
         scene.workload.start()
         try:
-            run = scene.run(TMPDIR=str(tmp_path))
+            run = scene.run(TMPDIR=str(temporary))
             scene.witness.wait_for(SOME, "the run copies")
-            nemesis.delete_checkpoint(tmp_path)
+            nemesis.delete_checkpoint(temporary)
             scene.witness.wait_for(SOME, "the run does not need its checkpoint")
             for _ in range(3):
                 gate.lose_an_answer()

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,6 @@ from tests.conftest import TopicNames
 from tests.kafka_io import Record, create_topic, produce, wait_until
 
 STOP_SECONDS = 10.0
-
-
-@pytest.fixture
-def temporary() -> Iterator[Path]:
-    """A directory with a short name: the path of a socket in it may have 107 characters."""
-    with tempfile.TemporaryDirectory(prefix="b-") as name:
-        yield Path(name)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +37,11 @@ def test_a_signal_ends_a_run_cleanly_and_leaves_no_transaction_process_or_direct
     produce(source.bootstrap, topic, [Record(b"k", b"%d" % i, (), 1000, i % 2) for i in range(5000)])
     mirror = {"name": f"m-{topic}", "from": topic, "batch": {"records": 500}}
     file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, [mirror])
-    places = {"TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}"}
-    with Run(tmp_path, "run", "-c", file, **places) as run:
+    with Run(tmp_path, "run", "-c", file, TMPDIR=str(temporary)) as run:
         run.wait_says("copying")
         wait_until(lambda: end_of(destination.bootstrap, topic) > 0, 240, "records at the destination")
+        [place] = temporary.glob("barnabas-spark-*")
+        assert {path.name.split("-")[0] for path in place.iterdir()} >= {"artifacts", "liblz4"}, "Java's are elsewhere"
         began = time.monotonic()
         run.signal(number, group=group)
         assert run.wait(240) == 0, run.messages

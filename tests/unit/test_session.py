@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.session import COLLECTOR, COMPILER, HUGE_PAGES, YOUNG_MEMORY, _tunables, _with_defaults
 
 HEAP = "2g"
+PLACE = Path("/tmp/place")
 VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 
@@ -17,13 +20,13 @@ def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_our_options_come_first_so_that_the_operators_count() -> None:
-    told = _with_defaults("-Xmn64m", HEAP).split()
+    told = _with_defaults("-Xmn64m", HEAP, PLACE).split()
     assert {COLLECTOR, YOUNG_MEMORY, HUGE_PAGES, *COMPILER} <= set(told)
     assert told[-1] == "-Xmn64m"
 
 
 def test_another_heap_has_its_own_young_generation() -> None:
-    assert YOUNG_MEMORY not in _with_defaults("", "8g")
+    assert YOUNG_MEMORY not in _with_defaults("", "8g", PLACE)
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -31,13 +34,26 @@ def test_a_collector_of_the_operator_leaves_ours_out_and_what_only_ours_is_known
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "-XX:+UseZGC")
-    told = _with_defaults("", HEAP)
+    told = _with_defaults("", HEAP, PLACE)
     assert COLLECTOR not in told and HUGE_PAGES not in told and YOUNG_MEMORY not in told
 
 
 @pytest.mark.parametrize("said", ["-XX:-UseTransparentHugePages", "-XX:+UseLargePages", "-XX:+UseHugeTLBFS"])
 def test_what_the_operator_says_of_large_pages_counts(said: str) -> None:
-    assert HUGE_PAGES not in _with_defaults(said, HEAP)
+    assert HUGE_PAGES not in _with_defaults(said, HEAP, PLACE)
+
+
+def test_java_puts_temporary_files_where_ours_lie() -> None:
+    assert f'"-Djava.io.tmpdir={PLACE}"' in _with_defaults("", HEAP, PLACE)
+
+
+def test_java_keeps_its_own_place_where_the_operator_says_one_or_a_socket_would_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "tmpdir" not in _with_defaults("", HEAP, Path("/") / ("d" * 64))
+    assert "tmpdir" in _with_defaults("", HEAP, Path("/") / ("d" * 63))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir=/elsewhere")
+    assert "tmpdir" not in _with_defaults("", HEAP, PLACE)
 
 
 def test_the_operators_tunables_of_glibc_stay() -> None:

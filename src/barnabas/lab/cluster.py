@@ -189,7 +189,7 @@ class KafkaCluster:
 
     def _java_arguments(self) -> list[str]:
         class_path = ":".join(str(jar) for jar in broker_jars())
-        return [f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path]
+        return [f"-Dlog4j2.configurationFile={LOG4J}", f"-Djava.io.tmpdir={self.directory}", "-cp", class_path]
 
     def _write_properties(self, node: Node) -> Path:
         file = self.directory / f"broker-{node.number}.properties"

@@ -44,7 +44,8 @@ class Registry:
             "APICURIO_LOG_LEVEL": "WARN",
             "QUARKUS_BANNER_ENABLED": "false",
         }
-        self._process.start([java(), *JVM_OPTIONS, "-jar", str(runner)], environment)
+        place = f"-Djava.io.tmpdir={self._process.directory}"
+        self._process.start([java(), *JVM_OPTIONS, place, "-jar", str(runner)], environment)
         self._process.wait_until(self.answers, START_SECONDS)
         return self
 
