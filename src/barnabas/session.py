@@ -76,7 +76,9 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
-LONGEST_SOCKET_DIRECTORY = 107 - len("/.00000000-0000-0000-0000-000000000000.sock")  # Linux's bound for a path, and a name
+LONGEST_SOCKET_DIRECTORY = 107 - len(
+    "/.00000000-0000-0000-0000-000000000000.sock"
+)  # Linux's bound for a path, and a name
 SLOTS_PER_CORE = 2
 # Bytes: about what a core's own cache holds, a little less than a power of two for the reason below. But not of fewer
 # rows than those, because a batch costs something whatever is in it.
