@@ -2,6 +2,7 @@
 
 import base64
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -203,6 +204,23 @@ def test_credentials_are_sent_and_never_shown(server: Server) -> None:
     server.answers = [(200, [])]
     RegistryClient(RegistrySettings("grape", server.url, token="hidden-token")).subjects()
     assert server.asked[-1][3] == "Bearer hidden-token"
+    RegistryClient(RegistrySettings("grape", server.url, token="hidden-token \n")).subjects()
+    assert server.asked[-1][3] == "Bearer hidden-token"
+
+
+@pytest.mark.parametrize("token", ["hid\nden", "hid\u00e9den", " \n", "hid\x00den"])
+def test_a_token_that_no_header_takes_is_refused_and_not_shown(server: Server, token: str) -> None:
+    with pytest.raises(Refused, match=r'registry of "grape".*its token is empty or has characters') as said:
+        RegistryClient(RegistrySettings("grape", server.url, token=token))
+    assert "hid" not in str(said.value)
+
+
+def test_what_the_client_says_of_a_header_is_not_shown(server: Server) -> None:
+    client = RegistryClient(RegistrySettings("grape", server.url, attempts=1))
+    client._http.headers["Authorization"] = "Bearer hidden\n"
+    with pytest.raises(Unavailable, match="LocalProtocolError") as said:
+        client.subjects()
+    assert "hidden" not in "".join(traceback.format_exception(said.value))
 
 
 def test_a_missing_ca_file_is_named() -> None:

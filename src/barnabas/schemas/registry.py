@@ -208,7 +208,9 @@ class RegistryClient:
             return httpx.Response(response.status_code, headers=response.headers, content=b"".join(pieces))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind, meaning = meaning_of_exception(error)
-            raise kind(f"{where}: {str(error) or type(error).__name__}: {meaning}") from error
+            # What httpx says of a request that it does not send may quote a header, and one of them is a secret.
+            said = "" if isinstance(error, httpx.LocalProtocolError) else str(error)
+            raise kind(f"{where}: {said or type(error).__name__}: {meaning}") from None
 
 
 def _id(answer: dict[str, Any]) -> int:
@@ -249,7 +251,15 @@ def _credentials(settings: RegistrySettings) -> httpx.Auth | None:
 
 
 def _bearer(settings: RegistrySettings) -> dict[str, str]:
-    return {} if settings.token is None else {"Authorization": f"Bearer {settings.token}"}
+    if settings.token is None:
+        return {}
+    token = settings.token.strip()  # a line's end behind it came from the file that it was made of
+    if not token or not token.isascii() or not token.isprintable():
+        raise Refused(
+            f'registry of "{settings.name}" ({settings.address}): its token is empty or has characters that no HTTP '
+            "header takes: does `token` point to the right secret?"
+        )
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _tls(settings: RegistrySettings) -> ssl.SSLContext:
