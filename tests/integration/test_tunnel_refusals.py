@@ -1,17 +1,24 @@
 """Whoever must not pass is refused and counted, and those who may do not notice."""
 
+import asyncio
 import hashlib
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from barnabas.config.tunnel import Address, Limits
+from barnabas.errors import Unavailable
 from barnabas.tunnel import keys
 from barnabas.tunnel.keys import Role
+from barnabas.tunnel.link import Link
 from barnabas.tunnel.refusals import Reason
+from barnabas.tunnel.relay import Scratch
 from tests.kafka_io import wait_until
 from tests.tunnel_attempts import ATTEMPTS, LIST, Attempt, as_client, ask, attempt_often, door_of, say_nothing
 from tests.tunnel_ends import Ends, running
@@ -118,3 +125,28 @@ def test_an_idle_connection_is_closed_and_says_so(lab_directory: Path, target: T
         assert (
             ends.metric("connect", "closed_total", why="idle") + ends.metric("serve", "closed_total", why="idle") >= 1
         )
+
+
+def test_one_who_asks_and_falls_silent_is_cut_off_without_a_complaint(tunnel: Ends) -> None:
+    door = door_of(tunnel)
+    with (
+        socket.create_connection(door.address, timeout=30) as plain,
+        as_client(door.key).wrap_socket(plain, server_hostname="serve") as secure,
+    ):
+        secure.sendall(LIST)
+        while secure.recv(65536):
+            pass  # the answer, and that serve closes, to which a peer would say the same
+        with suppress(ConnectionResetError):
+            assert socket.socket.recv(secure, 1) == b""
+    assert "Exception" not in tunnel.log("serve")
+
+
+def test_a_serve_that_hangs_up_at_once_is_told_apart_from_one_that_is_not_there(tunnel: Ends) -> None:
+    context, limits = keys.tls_context(keys.load(tunnel.key, Role.CONNECT)), Limits()
+    with socket.create_server(("127.0.0.1", 0)) as full:
+        address = Address("127.0.0.1", full.getsockname()[1])
+        hanging_up = threading.Thread(target=lambda: full.accept()[0].close())
+        hanging_up.start()
+        with pytest.raises(Unavailable, match="hung up during the handshake; is it at its limit of connections"):
+            asyncio.run(Link("t", address, context, limits, Scratch()).list_targets())
+        hanging_up.join()

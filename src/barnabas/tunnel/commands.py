@@ -19,6 +19,7 @@ from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import ConfigError, Refused, Unavailable
 from barnabas.kafka.settings import connection
 from barnabas.tunnel.connect import TunnelClient
+from barnabas.tunnel.descriptors import make_room
 from barnabas.tunnel.hosts import Format, formatted, mapped
 from barnabas.tunnel.keys import DEFAULT_YEARS, Role, create, load
 from barnabas.tunnel.metrics import Meter
@@ -102,6 +103,7 @@ def _keygen(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, configuration: Configuration) -> int:
     name, tunnel = chosen(configuration, args.tunnel)
     _warn_of_expiry(name, tunnel, Role.SERVE)
+    make_room(name, tunnel.limits.connections)
     server = TunnelServer(name, tunnel, partial(_settings, configuration, tunnel))
     return _run(server.run, server.meter, tunnel.serve.metrics)
 
@@ -111,6 +113,7 @@ def _connect(args: argparse.Namespace, configuration: Configuration) -> int:
     if args.write_hosts:
         tunnel = tunnel.model_copy(update={"connect": tunnel.connect.model_copy(update={"write_hosts": True})})
     _warn_of_expiry(name, tunnel, Role.CONNECT)
+    make_room(name, tunnel.limits.connections)
     client = TunnelClient(name, tunnel)
     return _run(client.run, client.meter, tunnel.connect.metrics)
 

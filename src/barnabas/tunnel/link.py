@@ -76,6 +76,10 @@ class Link:
             raise self._refused_by_tls(error) from None
         except TimeoutError:
             raise self._unavailable("does not answer; is serve running and the firewall open?") from None
+        except ConnectionResetError:
+            raise self._unavailable(
+                "hung up during the handshake; is it at its limit of connections? see its log"
+            ) from None
         except OSError as error:
             what = error.strerror or str(error)
             raise self._unavailable(f"cannot be reached: {what}; is serve running and the firewall open?") from None

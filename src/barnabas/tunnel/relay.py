@@ -120,7 +120,7 @@ class TunnelEnd(End):
         self.transport.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.closed
+                await asyncio.shield(self.closed)  # which is told later, whether or not anybody waits
         self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:

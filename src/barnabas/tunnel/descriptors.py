@@ -1,0 +1,28 @@
+"""Open files: each carried connection is two, and a shell's usual limit is lower than the tunnel's own."""
+
+import logging
+import resource
+
+PER_CONNECTION = 3  # both its ends, and one of those who have not finished their handshake: as many are let in
+SPARE = 64  # the rest of the process
+
+log = logging.getLogger(__name__)
+
+
+def make_room(tunnel: str, connections: int) -> None:
+    """Raises this process's limit as far as the system lets it, and says so where that is not enough."""
+    needed = PER_CONNECTION * connections + SPARE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < needed:
+        log.warning(
+            'tunnel "%s": %d connections may need %d open files and the system allows %d: '
+            "raise `ulimit -n`, or lower `limits.connections`",
+            tunnel,
+            connections,
+            needed,
+            allowed,
+        )
