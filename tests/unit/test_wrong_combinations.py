@@ -47,6 +47,11 @@ TABLE = [
         '127.0.1.1 is that of tunnel "t" too; give each its own',
     ),
     Wrong(f"{DEMUX}[{{name: m, to: all}}]}}", "f:6: groups[0].mirrors[0]", "`to` without {topic} makes one topic"),
+    Wrong(
+        f"{DEMUX}[{{name: m, to: all, merge: true, registry_of: a, schemas: {{}}}}]}}",
+        "f:6: groups[0].mirrors[0]",
+        "schemas are looked for by the name of a topic, and `to` makes one of many",
+    ),
 ]
 
 

@@ -131,13 +131,26 @@ class Mirror(Strict):
                 "`merge` and `topics.keep_in_step` do not go together: each source would set its own settings in turn; "
                 "write them under `topics.settings`",
             )
-        if self.kind == "demux" and "{topic}" not in str(self.to) and not self.merge:
+        if self.kind != "demux" and self.registry_of is not None:
+            raise PydanticCustomError("mux", "`registry_of` is for a demux: others read the registry of their `source`")
+        return self
+
+    @model_validator(mode="after")
+    def _fitting_demux(self) -> Self:
+        if self.kind != "demux":
+            return self
+        merges = "{topic}" not in str(self.to)
+        if merges and not self.merge:
             raise PydanticCustomError(
                 "mux", "`to` without {topic} makes one topic of many: say `merge: true` if wanted"
             )
-        if self.kind != "demux" and self.registry_of is not None:
-            raise PydanticCustomError("mux", "`registry_of` is for a demux: others read the registry of their `source`")
-        if self.kind == "demux" and self.schemas is not None and self.registry_of is None:
+        if merges and self.schemas is not None and self.schemas.subjects in ("topic-name", "topic-record-name"):
+            raise PydanticCustomError(
+                "mux",
+                "schemas are looked for by the name of a topic, and `to` makes one of many: give `schemas` "
+                "`subjects: record-name`, or `to` its {topic}",
+            )
+        if self.schemas is not None and self.registry_of is None:
             raise PydanticCustomError(
                 "mux", "a demux needs `registry_of`: the cluster in whose registry the records' schema ids stand"
             )
