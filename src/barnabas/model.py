@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Properties = Mapping[str, str | int | float | bool]
+USUAL_LARGEST = 1_048_588  # max.message.bytes of a broker that says nothing
+# What Spark keeps of a timestamp as it is: it moves what is before 15 October 1582 by the days the calendar left out,
+# and counts microseconds.
+FIRST_MILLISECOND, LAST_MILLISECOND = -12_219_292_800_000, (2**63 - 1) // 1000
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """A topic as a cluster describes it."""
+    """A topic as a cluster describes it: `settings` were made on it, `largest` it may have from its broker."""
 
     name: str
     topic_id: str
     partitions: int
     replication: int
     settings: Mapping[str, str] = field(default_factory=dict)
+    largest: int = USUAL_LARGEST  # bytes of a batch, and so of a record: its max.message.bytes
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ COPIED_SETTINGS = (
     "segment.bytes",
     "segment.ms",
 )
-USUAL_RECORD, LARGEST_RECORD = 1_048_588, 2**31 - 1  # max.message.bytes of a broker that says nothing, and at most
+LARGEST_RECORD = 2**31 - 1
 MUX_ROOM = 65_536
 
 
@@ -250,8 +250,7 @@ def _carrying_settings(mirror: Mirror, sources: Iterable[TopicDescription]) -> d
 
     It stamps records itself, so that old ones are not gone before a demux has read them: the headers keep their time.
     """
-    largest = max(int(topic.settings.get("max.message.bytes", USUAL_RECORD)) for topic in sources)
-    room = min(largest + MUX_ROOM, LARGEST_RECORD)
+    room = min(max(topic.largest for topic in sources) + MUX_ROOM, LARGEST_RECORD)
     settings = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(room)}
     return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
 

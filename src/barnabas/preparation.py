@@ -11,7 +11,7 @@ from barnabas.kafka.admin import eventually
 from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
-from barnabas.model import Partition, Position
+from barnabas.model import USUAL_LARGEST, Partition, Position, TopicDescription
 from barnabas.plan import Plan, Survey, planned
 from barnabas.spoke import Spoke
 from barnabas.survey import Surveyor
@@ -52,7 +52,7 @@ def prepare(
     mirror = surveyor.mirror
     plan = planned(mirror, survey, met)
     ledger_now = _ledger(surveyor, ledger_id)
-    _make_topics(surveyor, plan)
+    made = _make_topics(surveyor, plan)
     epoch = take_over(
         surveyor.to_destination, surveyor.destination, mirror.ledger_topic, run=run, source_id=plan.source_id
     )
@@ -68,7 +68,7 @@ def prepare(
         destination=surveyor.to_destination,
         routes={route.number: route for route in plan.routes},
         producer={
-            **_batches(plan, survey),
+            **_batches({**survey.destination, **made}.values()),
             **mirror.producer,
             **(KEY_PARTITIONER if mirror.partitioning == "key" else {}),
         },
@@ -91,12 +91,10 @@ def _spoke(surveyor: Surveyor, plan: Plan) -> Spoke:
     return Spoke(mirror.identifier or "", surveyor.to_source.bootstrap, plan.source_id, mirror.intermediate_topic)
 
 
-def _batches(plan: Plan, survey: Survey) -> dict[str, int]:
+def _batches(topics: Iterable[TopicDescription]) -> dict[str, int]:
     """librdkafka has one batch size for all topics, and splits no batch that a topic refuses: the narrowest counts."""
-    topics = [*(made.settings for made in plan.creations), *(there.settings for there in survey.destination.values())]
-    limits = [int(settings["max.message.bytes"]) for settings in topics if "max.message.bytes" in settings]
-    usual = int(THROUGHPUT["batch.size"])
-    return {"batch.size": max(1, min(usual, *(limit * 9 // 10 for limit in limits)))} if limits else {}
+    narrowest = min((topic.largest for topic in topics), default=USUAL_LARGEST) * 9 // 10
+    return {"batch.size": max(1, narrowest)} if narrowest < int(THROUGHPUT["batch.size"]) else {}
 
 
 def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
@@ -111,7 +109,8 @@ def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
     return topic.prepared(admin, mirror.ledger_topic, surveyor.ledger_replication()).topic_id
 
 
-def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
+def _make_topics(surveyor: Surveyor, plan: Plan) -> dict[str, TopicDescription]:
+    """Makes and grows what the plan says; those topics as they are now."""
     admin = surveyor.destination
     for creation in plan.creations:
         admin.create(creation.topic, creation.partitions, creation.replication, creation.settings)
@@ -121,12 +120,12 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> None:
         admin.create(surveyor.mirror.quarantine_topic, 1, surveyor.ledger_replication(), QUARANTINE_SETTINGS)
     wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
 
-    def ready() -> bool | None:
+    def ready() -> dict[str, TopicDescription] | None:
         there = admin.topics(wanted)
-        return all(name in there and there[name].partitions >= count for name, count in wanted.items()) or None
+        whole = all(name in there and there[name].partitions >= count for name, count in wanted.items())
+        return there if whole else None
 
-    if wanted:
-        eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
+    return eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
 
 
 def _has_quarantine(mirror: Mirror) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas.ledger import records
 from barnabas.ledger.records import LedgerState
-from barnabas.model import Offsets, Partition, Position, TopicDescription
+from barnabas.model import USUAL_LARGEST, Offsets, Partition, Position, TopicDescription
 from barnabas.plan import Survey
 
 
@@ -16,7 +16,8 @@ def topic(
 ) -> TopicDescription:
     """`retention_ms="5"` stands for the setting retention.ms."""
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
-    return TopicDescription(name, topic_id or f"id-{name}", partitions, replication, dotted)
+    largest = int(dotted.get("max.message.bytes", USUAL_LARGEST))
+    return TopicDescription(name, topic_id or f"id-{name}", partitions, replication, dotted, largest)
 
 
 def ledger(positions: Mapping[Partition, Position], *, source_cluster: str = "source-cluster") -> LedgerState:

@@ -89,6 +89,7 @@ def test_a_new_topic_keeps_the_timestamps_it_is_given_however_its_source_makes_t
         (topic("clicks", 2), 1_114_124),
         (topic("clicks", 2, max_message_bytes="5000000"), 5_065_536),
         (topic("clicks", 2, max_message_bytes=str(2**31 - 1)), 2**31 - 1),
+        (replace(topic("clicks", 2), largest=10_485_760), 10_551_296),  # by its broker's default
     ],
 )
 def test_an_intermediate_topic_stamps_records_itself_and_has_room_for_the_largest_with_its_headers(

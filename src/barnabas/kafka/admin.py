@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from barnabas.errors import ConfigError, Refused, Unavailable
 from barnabas.kafka.errors import explained
-from barnabas.model import Connection, Offsets, Partition, TopicDescription
+from barnabas.model import USUAL_LARGEST, Connection, Offsets, Partition, TopicDescription
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -66,32 +66,27 @@ class Admin:
         described = self._client.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
         found = {name: self._answer(f, f"describe {name}", absent=True) for name, f in described.items()}
         found = {name: description for name, description in found.items() if description is not None}
-        settings = self._settings(found)
+        entries = self._entries(found)
         return {
             name: TopicDescription(
                 name=name,
                 topic_id=str(description.topic_id),
                 partitions=len(description.partitions),
                 replication=len(description.partitions[0].replicas) if description.partitions else 0,
-                settings=settings.get(name, {}),
+                settings={k: e.value for k, e in entries[name].items() if e.source == DYNAMIC_TOPIC_CONFIG},
+                largest=_largest(entries[name]),
             )
             for name, description in found.items()
         }
 
-    def _settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    def _entries(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Every setting of these topics that has a value; none of one that is gone meanwhile."""
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         if not resources:
             return {}
         described = self._client.describe_configs(resources, request_timeout=ANSWER_SECONDS)
         answers = {r.name: self._answer(f, f"settings of {r.name}", absent=True) or {} for r, f in described.items()}
-        return {
-            name: {
-                key: entry.value
-                for key, entry in entries.items()
-                if entry.value is not None and entry.source == DYNAMIC_TOPIC_CONFIG
-            }
-            for name, entries in answers.items()
-        }
+        return {name: {k: e for k, e in all_.items() if e.value is not None} for name, all_ in answers.items()}
 
     def offsets(self, partitions: Iterable[Partition]) -> dict[Partition, Offsets]:
         """First and last stable offset of each partition."""
@@ -170,6 +165,11 @@ class Admin:
             raise Unavailable(f"{self.where}: {what}: no answer in {ANSWER_SECONDS:.0f} s") from None
         except ValueError as error:
             raise Unavailable(f"{self.where}: {what}: {error}") from None
+
+
+def _largest(entries: Mapping[str, Any]) -> int:
+    entry = entries.get("max.message.bytes")
+    return int(entry.value) if entry else USUAL_LARGEST
 
 
 def eventually(ask: Callable[[], Result | None], seconds: float, what: str) -> Result:
