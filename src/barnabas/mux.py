@@ -12,12 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.config.selection import LONGEST_TOPIC
+from barnabas.model import FIRST_MILLISECOND, LAST_MILLISECOND
 from barnabas.naming import INTERNAL
 from barnabas.spoke import ALL, IDENTIFIER, PARTITION, PARTITIONS, TIMESTAMP, TOPIC
 from barnabas.transform import HEADERS
 
 MOST_PARTITIONS = 10_000  # of an original topic: a larger number is a mistake, and would be made at the hub
-LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
 # a topic's name that is not `.`, `..` or internal; for Java, whose `$` would let a line's end pass
 ALLOWED = rf"\A(?!(?:\.\.?|{INTERNAL.pattern})\z)[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}\z"
 COLUMNS_AS_CAME = ("came_headers", "came_millis")
@@ -62,19 +62,19 @@ def demultiplexed(
 
 def _understood(template: str, names: Mapping[str, str]) -> list[Column]:
     """What the headers mean; null where they say nothing that can be."""
-    partition = _within(F.col(PARTITION).try_cast("int"), MOST_PARTITIONS - 1)
+    partition = _within(F.col(PARTITION).try_cast("int"), 0, MOST_PARTITIONS - 1)
     stated = F.col("_behind") | F.array_contains(F.col("headers")["key"], PARTITIONS)
     count = F.when(stated, F.col(PARTITIONS).try_cast("int")).otherwise(partition + 1)
     return [
         _named(template, F.col(TOPIC), F.col(IDENTIFIER), names).alias("_name"),
         partition.alias("_partition"),
-        _within(count, MOST_PARTITIONS).alias("_count"),
-        _within(F.col(TIMESTAMP).try_cast("long"), LAST_MILLISECOND).alias("_millis"),
+        _within(count, 0, MOST_PARTITIONS).alias("_count"),
+        _within(F.col(TIMESTAMP).try_cast("long"), FIRST_MILLISECOND, LAST_MILLISECOND).alias("_millis"),
     ]
 
 
-def _within(number: Column, most: int) -> Column:
-    return F.when((number >= 0) & (number <= most), number)
+def _within(number: Column, least: int, most: int) -> Column:
+    return F.when((number >= least) & (number <= most), number)
 
 
 def _stand_behind(headers: Column) -> Column:

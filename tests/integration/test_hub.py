@@ -41,7 +41,9 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kaf
 def written(spoke: str, topic: str, partitions: int, wave: int = 0) -> list[Record]:
     own = (("own", b"1"), ("own", None), ("MUX_LIKE", b"x"))
     key = f"{spoke}/{topic}".encode()
-    return [Record(key, b"%d %d" % (wave, i), own, 1_700_000_000_000 + i, i % partitions) for i in range(COUNT)]
+    return [
+        Record(key, b"%d %d" % (wave, i), own, 1_700_000_000_000 + i if i else -1, i % partitions) for i in range(COUNT)
+    ]
 
 
 def configuration(file: Path, clusters: dict[str, KafkaCluster], **settings: object) -> Path:

@@ -62,7 +62,7 @@ BROKEN: list[tuple[str, bytes | None]] = [
     *[(spoke.TOPIC, value) for value in (b"__offsets", b"_barnabas.m", b"m.quarantine", b"_schemas")],
     *[(spoke.PARTITION, value) for value in (None, b"-1", b"two", b"10000", b"2147483647", b"99999999999")],
     *[(spoke.PARTITIONS, value) for value in (None, b"", b"abc", b"2", b"0", b"-1", b"10001", b"99999999999")],
-    *[(spoke.TIMESTAMP, value) for value in (None, b"yesterday", b"-1", b"253402300800000", b"9223372036854775807")],
+    *[(spoke.TIMESTAMP, value) for value in (None, b"yesterday", b"-12219292800001", b"9223372036854776", b"9" * 30)],
 ]
 
 
@@ -99,6 +99,14 @@ def test_an_identifier_that_makes_no_name_is_broken_only_where_it_is_needed(spar
     rows = through(spark, frame, "{identifier}_{topic}")
     assert all(stayed(row, headers) for row, headers in zip(rows, cases, strict=True))
     assert {row["to_topic"] for row in through(spark, frame)} == {"orders"}
+
+
+@pytest.mark.parametrize("millis", [-12_219_292_800_000, -1, 253_402_300_800_000, 9_223_372_036_854_775])
+def test_every_time_that_a_mirror_copies_comes_through_a_hub_too(spark: SparkSession, millis: int) -> None:
+    frame = intermediate(spark, [changed(**{spoke.TIMESTAMP: b"%d" % millis})])
+    shaped = mux.demultiplexed(frame, "{topic}", keep_headers=False, names={})
+    (row,) = shaped.selectExpr("to_topic", "unix_millis(timestamp) AS millis").collect()
+    assert (row["to_topic"], row["millis"]) == ("orders", millis)
 
 
 def test_the_largest_of_everything_is_whole_and_is_shown_as_it_came_too(spark: SparkSession) -> None:
