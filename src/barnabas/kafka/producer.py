@@ -15,7 +15,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.errors import ConfigError, Unavailable
+from barnabas.errors import BarnabasError, ConfigError, Unavailable
 from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Properties
 
@@ -139,6 +139,19 @@ class TransactionalProducer:
         """Gives the transaction up and this producer with it."""
         self.clean = False
         self._call(self._producer.abort_transaction, "abort", SOCKET_SECONDS)
+
+    def explained(self, error: KafkaException, where: str) -> BarnabasError:
+        """Why a record is not taken: an earlier one has failed, and which way is told only to who begins again.
+
+        That call changes nothing in a transaction that can only be aborted any more.
+        """
+        if error.args[0].code() != KafkaError._STATE:
+            return explained(error, where)
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as cause:
+            return explained(cause, where)
+        return explained(error, where)
 
     def _drain(self) -> None:
         """Lets full batches go: while it flushes, the client's thread asks without a pause whether it may send."""

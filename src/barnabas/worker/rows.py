@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.errors import BadRecord, Refused
-from barnabas.model import Route
+from barnabas.model import FIRST_MILLISECOND, Route
 from barnabas.spoke import TIMESTAMP, Spoke
 from barnabas.worker.addresses import Addresses, demuxed
 from barnabas.worker.columns import as_bytes, bounds
@@ -25,7 +25,6 @@ from barnabas.worker.translate import translator
 
 # What decoding as UTF-8 leaves where bytes were none; and where the Kafka client takes a name to end.
 _UNWRITABLE = "\ufffd|\\x00"
-_GREGORIAN = -12_219_292_800_000  # 15 October 1582: Spark moves what is older by the days the calendar left out
 QUARANTINE = "barnabas.quarantine"  # the headers of a record that was set aside begin so
 ANY_PARTITION = -1  # librdkafka's own partitioner chooses, set to the Java client's
 
@@ -205,18 +204,22 @@ def _writable(task: WriteTask, batch: pa.RecordBatch, millis: Any) -> Any:
                 f"cannot write; set `zero_timestamps: as_one` to write 1 instead"
             )
         millis = np.where(zero, 1, millis)
-    old = millis < _GREGORIAN
+    old = millis < FIRST_MILLISECOND
     if old.any():
         raise _unwritable(task, batch, int(np.flatnonzero(old)[0]), "has a timestamp before 15 October 1582")
     return millis
 
 
 def _unwritable(task: WriteTask, batch: pa.RecordBatch, row: int, what: str) -> BadRecord:
-    """A record that Spark and the Kafka client together would alter, and how to go on without it."""
+    """A record that Spark and the Kafka client together would alter, and how to go on without it.
+
+    Not by a position past it: those before it, of the same transaction, are not copied either.
+    """
     topic, partition, offset = _found(task, batch, row)
     return BadRecord(
-        f'mirror "{task.mirror}": {_place(task, batch, row)} {what}: it cannot be copied as it is; to leave it '
-        f"out: barnabas position set --mirror {task.mirror} --topic {topic} --partition {partition} --to {offset + 1}"
+        f'mirror "{task.mirror}": {_place(task, batch, row)} {what}: it cannot be copied as it is; to leave it out, '
+        f"with AND behind what stands there: where: \"NOT (topic = '{topic}' AND partition = {partition} "
+        f'AND offset = {offset})"'
     )
 
 

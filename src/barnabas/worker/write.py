@@ -129,8 +129,10 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt
             transaction.commit()
         return [tally.receipt() for tally in tallies.values()]
     except KafkaException as error:
+        where = f'mirror "{task.mirror}": write'
+        failure = transaction.producer.explained(error, where) if transaction else explained(error, where)
         _give_up(task, transaction)
-        raise explained(error, f'mirror "{task.mirror}": write') from None
+        raise failure from None
     except BaseException:  # whatever it was: this transaction must not be gone on with
         _give_up(task, transaction)
         raise

@@ -20,7 +20,6 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from barnabas.errors import Refused
-from barnabas.kafka.errors import explained
 from barnabas.kafka.producer import TransactionalProducer
 from barnabas.ledger.registration import opened_writer
 from barnabas.worker.task import WriteTask
@@ -79,7 +78,7 @@ def write_all(task: WriteTask, wanted: Iterable[tuple[Any, ...]], where: str) ->
     except BaseException as error:
         dropped(task)
         if isinstance(error, KafkaException):
-            raise explained(error, where) from None
+            raise producer.explained(error, where) from None
         raise
 
 
