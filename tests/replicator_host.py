@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from barnabas.config.load import SparkRules, load
-from barnabas.replicate import Replicator
+from barnabas.replicator import Replicator
 from barnabas.session import session
 from tests.barnabas_runs import QUICK, SECONDS, write_configuration
 from tests.kafka_io import wait_until

@@ -1,4 +1,4 @@
-"""Runs mirrors: survey, plan, take over, stream, watch, and again under a new epoch when something broke.
+"""Runs a mirror: survey, plan, take over, stream, watch, and again under a new epoch when something broke.
 
 The only place that retries.
 """
@@ -6,13 +6,9 @@ The only place that retries.
 from __future__ import annotations
 
 import logging
-import os
-import platform
-import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,61 +38,6 @@ HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether 
 log = logging.getLogger(__name__)
 
 
-def run_name() -> str:
-    """Who we are, for the ledger and for the one who is told to stop because of us."""
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return f"{platform.node()} pid {os.getpid()} since {since} ({secrets.token_hex(2)})"
-
-
-class Replicator:
-    """All mirrors of a run, each in a thread of its own: one that is refused leaves the others alone."""
-
-    def __init__(
-        self, spark: SparkSession, configuration: Configuration, *, stop: threading.Event, until_caught_up: bool
-    ) -> None:
-        self.stop = stop
-        self.boards: dict[str, MirrorBoard] = {}
-        self._spark = spark
-        self._configuration = configuration
-        self._until_caught_up = until_caught_up
-        self._listener = ReceiptListener()
-        self._listener.attach(spark)
-        self._threads: list[threading.Thread] = []
-
-    def start(self, mirrors: Sequence[Mirror]) -> None:
-        run = run_name()
-        for mirror in mirrors:
-            board = self.boards[mirror.name] = MirrorBoard(mirror.name)
-            replication = Replication(
-                self._spark,
-                self._configuration,
-                mirror,
-                board=board,
-                listener=self._listener,
-                stop=self.stop,
-                until_caught_up=self._until_caught_up,
-                run=run,
-            )
-            thread = threading.Thread(target=replication.run, name=f"mirror-{mirror.name}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def running(self) -> bool:
-        return any(thread.is_alive() for thread in self._threads)
-
-    def wait(self, seconds: float) -> None:
-        limit = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0.0, limit - time.monotonic()))
-
-    def close(self) -> None:
-        """Leaves the Spark session as it was."""
-        try:
-            self._listener.detach(self._spark)
-        except Exception as error:  # noqa: BLE001 - py4j raises what a dying JVM leaves it
-            log.debug("removing the listener: %s", error)
-
-
 class Replication:
     """One mirror from its first survey to its end."""
 
@@ -123,6 +64,7 @@ class Replication:
         self.where = f'mirror "{mirror.name}"'
         self._ledger_id: str | None = None
         self._topics_seen: frozenset[str] | None = None
+        self._absent: list[str] = []
         self._last_epoch: int | None = None
         self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
@@ -163,11 +105,13 @@ class Replication:
                 self.board.change("waiting", failure)
                 self._wait(pause)
         self.board.change("stopped" if self.stop.is_set() else "done")
+        self._release(ends=True)  # one that was stopped while it waited
 
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = (Surveyor if self._last_epoch is None else surveyor_anew)(self.configuration, self.mirror)
         survey = surveyor.survey(self._topics_seen, self._met)
+        self._tell_absent(set(survey.source))
         if not survey.source:
             return self._no_topic()
         self.board.see(survey.offsets)
@@ -214,6 +158,7 @@ class Replication:
         if self._held is None:
             return
         surveyor, epoch = self._held
+        self._held = None if ends else self._held
         try:
             release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, epoch, ends=ends)
         except Exception as error:  # noqa: BLE001 - the failure that led here counts, not this one
@@ -229,15 +174,22 @@ class Replication:
                     give_one(surveyor.to_destination, self.mirror.ledger_topic, epoch.run, epoch.number)
             self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
+    def _tell_absent(self, there: set[str]) -> None:
+        """Says once which of the named topics are missing; Refused if only what is there was asked for."""
+        absent = [name for name in self.mirror.select.names if name not in there]
+        sentence = f'{self.where}: source "{self.mirror.source}" has no topic {", ".join(absent)}'
+        if absent and self.until_caught_up:
+            raise Refused(f"{sentence}: is the name right?")
+        if absent and there and absent != self._absent:
+            log.warning("%s yet: is the name right? It is copied once it is there", sentence)
+        self._absent = absent
+
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""
-        what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
-        sentence = f'{self.where}: source "{self.mirror.source}" has no topic {what}'
-        if self.until_caught_up and self.mirror.select.names:
-            raise Refused(f"{sentence}: is the name right?")
         if not self.until_caught_up:
             self._topics_seen = self._topics_seen or frozenset()
-            self.board.hold(Unavailable(f"{sentence} yet"))
+            what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
+            self.board.hold(Unavailable(f'{self.where}: source "{self.mirror.source}" has no topic {what} yet'))
             self.stop.wait(Watch.TOPIC_SECONDS)
         return self.until_caught_up
 

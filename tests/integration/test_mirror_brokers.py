@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.kafka.admin import Admin
 from barnabas.lab.cluster import KafkaCluster
+from barnabas.ledger.records import LedgerState
+from barnabas.ledger.topic import ledger_partition, read_state
+from barnabas.model import Connection
 from tests.barnabas_runs import copied, end_of, no_open_transaction
 from tests.flow import flowing
 from tests.kafka_io import create_topic, wait_until
@@ -21,10 +25,12 @@ TOPIC = "orders"
 
 @pytest.fixture
 def mortal(lab_directory: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two clusters of this test's own: others must not see them die."""
+    """Two clusters of this test's own: others must not see them die. One takes small batches only, by its defaults."""
     with (
         KafkaCluster(lab_directory, "mortal-source", heap_megabytes=384) as source,
-        KafkaCluster(lab_directory, "mortal-destination", heap_megabytes=384) as destination,
+        KafkaCluster(
+            lab_directory, "mortal-destination", heap_megabytes=384, properties={"message.max.bytes": "60000"}
+        ) as destination,
     ):
         yield source, destination
 
@@ -69,4 +75,26 @@ def test_a_broker_that_dies_at_either_end_under_load_or_has_no_room_left_is_surv
     assert ended["restarts"] >= 1, "every broker's end went unnoticed: none ended under load"
     assert host.catch_up(source.bootstrap, destination.bootstrap, mirror)[TOPIC]["state"] == "done"
     assert copied(source.bootstrap, destination.bootstrap, TOPIC) > 6000
+    _stopped_while_it_waits(source, destination, mirror, host)
     assert no_open_transaction(destination.bootstrap, TOPIC, f"_barnabas.{TOPIC}")
+
+
+def _stopped_while_it_waits(
+    source: KafkaCluster, destination: KafkaCluster, mirror: dict[str, str], host: Host
+) -> None:
+    """For a source that is gone: it does not count as running any more, so that positions may be set."""
+    hasty = {**mirror, "consumer": {"default.api.timeout.ms": 3000, "request.timeout.ms": 2000}}
+    run = host.start(source.bootstrap, destination.bootstrap, [hasty])
+    run.wait_until(lambda: host.states(run)[TOPIC][0] == "copying", 120, "the mirror to run")
+    kill(source)
+    run.wait_until(lambda: host.states(run)[TOPIC][0] == "waiting", 120, "the mirror to wait for its source")
+    assert ledger_of(destination).running()
+    assert run.stop()[TOPIC]["state"] == "stopped"
+    wait_until(lambda: not ledger_of(destination).running(), 10, "the sign of life to be struck out")
+
+
+def ledger_of(cluster: KafkaCluster) -> LedgerState:
+    connection = Connection(cluster.name, cluster.bootstrap, {"bootstrap.servers": cluster.bootstrap})
+    ledger = f"_barnabas.{TOPIC}"
+    end = Admin(connection).high_watermark(ledger_partition(ledger))
+    return read_state(connection, ledger, end, committed=True)

@@ -17,7 +17,7 @@ def test_refused_mirrors_stop_alone_with_a_reason_the_others_finish_and_the_exit
     topic = topic_names("orders")
     create_topic(source.bootstrap, topic, partitions=2)
     produce(source.bootstrap, topic, [Record(b"k", b"%d" % i, (), 1000, i % 2) for i in range(200)])
-    names = ("good", "missing", "fewer", "deleting", "two", "stranger", "newer", "absent")
+    names = ("good", "missing", "fewer", "deleting", "two", "stranger", "newer", "absent", "misspelt")
     mirrors: list[dict[str, Any]] = [
         {"name": f"{name}-{topic}", "from": topic, "to": f"{{topic}}.{name}"} for name in names
     ]
@@ -26,6 +26,7 @@ def test_refused_mirrors_stop_alone_with_a_reason_the_others_finish_and_the_exit
 
     by_name["missing"]["topics"] = {"create": False}
     by_name["absent"]["from"] = topic_names("absent")
+    by_name["misspelt"]["from"] = [topic, f"{topic}s"]
     create_topic(destination.bootstrap, f"{topic}.fewer", partitions=1)
     create_topic(destination.bootstrap, ledger["deleting"])
     create_topic(destination.bootstrap, ledger["two"], partitions=2, cleanup_policy="compact")
@@ -52,6 +53,7 @@ def test_refused_mirrors_stop_alone_with_a_reason_the_others_finish_and_the_exit
         "stranger": (ledger["stranger"], "offset 0", "somebody else"),
         "newer": (ledger["newer"], "offset 0", "version 99", "upgrade"),
         "absent": (str(by_name["absent"]["from"]), "no topic"),
+        "misspelt": (f"no topic {topic}s: is the name right?",),
     }
     for name, words in expected.items():
         assert any(all(word in line for word in words) for line in said[name]), (name, words, run.messages)

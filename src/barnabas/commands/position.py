@@ -21,7 +21,7 @@ from barnabas.ledger.takeover import release, take_over
 from barnabas.ledger.topic import prepared
 from barnabas.model import Offsets, Partition, Position
 from barnabas.preparation import write_to_ledger
-from barnabas.replicate import run_name
+from barnabas.replicator import run_name
 from barnabas.survey import Surveyor
 from barnabas.worker.task import WriteTask
 

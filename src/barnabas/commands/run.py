@@ -22,7 +22,7 @@ from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError, Refused
 from barnabas.metrics import Collector, report, serve
-from barnabas.replicate import Replicator
+from barnabas.replicator import Replicator
 from barnabas.session import session
 from barnabas.warmup import warm_up
 
