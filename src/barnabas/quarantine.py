@@ -7,7 +7,7 @@ of a demux belongs, only its headers tell, which Spark reads: such records go ba
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from barnabas.worker.task import WriteTask
 from barnabas.worker.translate import translator
 from barnabas.worker.writer import write_all
 
-BATCH = 5_000
+MOST_RECORDS, MOST_BYTES = 5_000, 32_000_000  # of one transaction, which must end before its time limit
 PLACES = ("topic", "partition", "offset", "reason")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -41,6 +41,10 @@ class SetAside:
     key: bytes | None
     value: bytes | None
     millis: int
+
+    @property
+    def size(self) -> int:
+        return len(self.key or b"") + len(self.value or b"") + sum(len(value or b"") for _, value in self.headers)
 
 
 def waiting(log: Offsets, replayed: Position | None, quarantine_id: str) -> tuple[int, int]:
@@ -79,6 +83,20 @@ def _set_aside(message: Message, where: str) -> SetAside:
         raise BadRecord(
             f"{where}: offset {message.offset()} does not say where it came from; somebody else wrote it"
         ) from None
+
+
+def batches(found: Iterable[SetAside]) -> Iterator[list[SetAside]]:
+    """The records in portions for one transaction each: a single large one is a portion too."""
+    batch: list[SetAside] = []
+    size = 0
+    for record in found:
+        batch.append(record)
+        size += record.size
+        if len(batch) == MOST_RECORDS or size >= MOST_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[int, int]:

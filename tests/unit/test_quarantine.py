@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from barnabas.errors import Refused
 from barnabas.model import Offsets, Position
 from barnabas.preparation import QUARANTINE_SETTINGS
-from barnabas.quarantine import waiting
+from barnabas.quarantine import MOST_BYTES, MOST_RECORDS, SetAside, batches, waiting
 from barnabas.worker.writer import patiently
 
 
@@ -19,6 +19,16 @@ from barnabas.worker.writer import patiently
 )
 def test_what_was_not_replayed_of_this_very_topic_waits(position: Position | None, first: int) -> None:
     assert waiting(Offsets(2, 9), position, "this") == (first, 9)
+
+
+def test_a_replay_writes_no_more_at_once_than_a_transaction_has_time_for() -> None:
+    def aside(size: int) -> SetAside:
+        return SetAside(0, "t", 0, 0, "", (("h", b"x" * (size // 2)),), None, b"x" * (size - size // 2), 0)
+
+    small, half, large = aside(10), aside(MOST_BYTES // 2), aside(2 * MOST_BYTES)
+    assert [len(batch) for batch in batches([small] * (2 * MOST_RECORDS + 1))] == [MOST_RECORDS, MOST_RECORDS, 1]
+    assert list(batches([half, half, small, large, small])) == [[half, half], [small, large], [small]]
+    assert list(batches([])) == []
 
 
 def test_a_full_queue_is_waited_for() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
 from typing import Any
 
 from barnabas import quarantine
@@ -15,7 +14,7 @@ from barnabas.ledger.takeover import release
 from barnabas.model import Partition
 from barnabas.preparation import prepare
 from barnabas.quarantine import SetAside
-from barnabas.replicate import run_name
+from barnabas.replicator import run_name
 from barnabas.survey import Surveyor
 
 
@@ -48,15 +47,17 @@ def _waiting(surveyor: Surveyor, quarantine_id: str) -> tuple[int, int]:
 
 def _list(args: argparse.Namespace, surveyor: Surveyor, quarantine_id: str) -> int:
     first, until = _waiting(surveyor, quarantine_id)
-    found = list(quarantine.read(surveyor.to_destination, surveyor.mirror.quarantine_topic, first, until))
+    count, shown = 0, []
+    for record in quarantine.read(surveyor.to_destination, surveyor.mirror.quarantine_topic, first, until):
+        count += 1
+        if count <= args.most:
+            shown.append(_as_json(record))
     if args.format == "json":
-        print(
-            json.dumps({"records": len(found), "shown": [_as_json(record) for record in found[: args.most]]}, indent=2)
-        )
+        print(json.dumps({"records": count, "shown": shown}, indent=2))
         return 0
-    print(f'mirror "{surveyor.mirror.name}": {len(found):,} records set aside')
-    for record in found[: args.most]:
-        print(f"  {record.topic}-{record.partition} offset {record.offset}: {record.reason}")
+    print(f'mirror "{surveyor.mirror.name}": {count:,} records set aside')
+    for each in shown:
+        print(f"  {each['topic']}-{each['partition']} offset {each['offset']}: {each['reason']}")
     return 0
 
 
@@ -82,7 +83,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
     try:
         place = _waiting(surveyor, quarantine_id)
         records = quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *place)
-        while batch := list(islice(records, quarantine.BATCH)):
+        for batch in quarantine.batches(records):
             if demux:
                 quarantine.put_back(prepared.task, quarantine_id, batch)
                 moved += len(batch)
