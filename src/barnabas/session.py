@@ -62,7 +62,10 @@ JAVA_OPTIONS = (
     "-Xlog:disable",  # its warnings would stand among a command's results
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
-YOUNG_MEMORY = "-Xmn512m"  # what is fetched is gone before the next collection: hardly anything is to be copied
+# What is fetched is gone before the next collection: hardly anything is to be copied. What is not gets room from the
+# beginning: Java would make it in small steps, each after a collection of everything, up to a tenth of all time.
+MEMORY = ("-Xmn512m", "-Xms1200m")
+CLASSES = "-XX:MetaspaceSize=128m"  # for the same reason: the first such collection fell into each start
 COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
 HUGE_PAGES = "-XX:+UseTransparentHugePages"  # records pass through hundreds of megabytes: fewer pages to look up
 # What a record passes is called often enough within a second. What plans micro-batches is called too rarely to be worth
@@ -131,12 +134,12 @@ def _with_defaults(own: str, heap: str, directory: Path) -> str:
     """
     given = " ".join((own, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
     collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
-    memory = [YOUNG_MEMORY] if collector and heap == SETTINGS["spark.driver.memory"] else []
+    memory = MEMORY if collector and heap == SETTINGS["spark.driver.memory"] else ()
     pages = [HUGE_PAGES] if collector and not re.search(r"LargePages|HugePages|HugeTLBFS|UseSHM", given) else []
     fits = len(os.fsencode(directory)) <= LONGEST_SOCKET_DIRECTORY and "-Djava.io.tmpdir=" not in given
     place = [f'"-Djava.io.tmpdir={directory}"'] if fits else []
     direct = f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m"
-    return " ".join((*collector, *memory, *pages, *COMPILER, *place, direct, own)).rstrip()
+    return " ".join((*collector, *memory, CLASSES, *pages, *COMPILER, *place, direct, own)).rstrip()
 
 
 def _tunables(own: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.session import COLLECTOR, COMPILER, HUGE_PAGES, YOUNG_MEMORY, _tunables, _with_defaults
+from barnabas.session import COLLECTOR, COMPILER, HUGE_PAGES, MEMORY, _tunables, _with_defaults
 
 HEAP = "2g"
 PLACE = Path("/tmp/place")
@@ -21,12 +21,12 @@ def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_our_options_come_first_so_that_the_operators_count() -> None:
     told = _with_defaults("-Xmn64m", HEAP, PLACE).split()
-    assert {COLLECTOR, YOUNG_MEMORY, HUGE_PAGES, *COMPILER} <= set(told)
+    assert {COLLECTOR, *MEMORY, HUGE_PAGES, *COMPILER} <= set(told)
     assert told[-1] == "-Xmn64m"
 
 
-def test_another_heap_has_its_own_young_generation() -> None:
-    assert YOUNG_MEMORY not in _with_defaults("", "8g", PLACE)
+def test_another_heap_has_its_own_generations() -> None:
+    assert not set(MEMORY) & set(_with_defaults("", "8g", PLACE).split())
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -35,7 +35,7 @@ def test_a_collector_of_the_operator_leaves_ours_out_and_what_only_ours_is_known
 ) -> None:
     monkeypatch.setenv(variable, "-XX:+UseZGC")
     told = _with_defaults("", HEAP, PLACE)
-    assert COLLECTOR not in told and HUGE_PAGES not in told and YOUNG_MEMORY not in told
+    assert COLLECTOR not in told and HUGE_PAGES not in told and MEMORY[0] not in told
 
 
 @pytest.mark.parametrize("said", ["-XX:-UseTransparentHugePages", "-XX:+UseLargePages", "-XX:+UseHugeTLBFS"])
