@@ -28,6 +28,7 @@ RETRY_SECONDS = 1.0  # before a request is sent again; a fifth more or less, by 
 ONCE_SECONDS = 0.75  # what took no longer was sent once
 FLUSHED_RECORDS = 500  # of fewer it does not matter
 DRAIN_SECONDS = 0.01
+LOOK_SECONDS = 1.0
 
 THROUGHPUT: Properties = {
     # A commit flushes at once, whatever the linger. Longer than a full queue takes to be sent: the client's thread asks
@@ -161,12 +162,23 @@ class TransactionalProducer:
             left, before = len(self), left
 
     def _flush(self, timeout: float) -> None:
-        """Waits until every record is acknowledged; what failed, the commit itself will tell."""
-        if self._producer.flush(timeout):
-            raise Unavailable(
-                f"{self.where}: records were not acknowledged in {timeout:.0f} s; if the link to the destination is "
-                f"that slow, lower `batch.lanes`"
-            )
+        """Waits until every record is acknowledged, or one has failed: the others are not sent then, and why it did the
+        commit itself will tell."""
+        limit = time.monotonic() + timeout
+        while self._producer.flush(LOOK_SECONDS) and not self._is_lost():
+            if time.monotonic() > limit:
+                raise Unavailable(
+                    f"{self.where}: records were not acknowledged in {timeout:.0f} s; if the link to the destination "
+                    f"is that slow, lower `batch.lanes`"
+                )
+
+    def _is_lost(self) -> bool:
+        """Whether this transaction can only be aborted any more; to begin another is refused in any case."""
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            return bool(error.args[0].txn_requires_abort() or error.args[0].fatal())
+        return True
 
     def _call(self, function: Callable[[float], None], what: str, seconds: float) -> None:
         """Order of librdkafka's errors: must abort → may be called again → final."""
