@@ -1,16 +1,16 @@
 """Byte for byte: key, value, headers, timestamp and partition arrive as they were, or are refused by name."""
 
-import re
 import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.lab.cluster import KafkaCluster
-from tests.barnabas_runs import copied, records_of
+from tests.barnabas_runs import copied, ran, records_of, write_configuration
 from tests.kafka_io import Record, create_topic, delete_topics, produce, read_all
 from tests.raw_kafka import RawRecord, produce_raw
 from tests.replicator_host import Host, Mirrors
@@ -95,9 +95,9 @@ def run(source: KafkaCluster, destination: KafkaCluster, host: Host) -> Iterator
     produce_raw(here, made("zero"), zero)
     produce_raw(here, made("zero-as-one"), zero)
     usual = RawRecord(b"k", b"v", YEAR_2025)
-    produce_raw(here, made("not-utf8"), [usual, RawRecord(b"k", b"x", YEAR_2025, ((b"caf\xe9", b"1"),))])
-    produce_raw(here, made("zero-byte"), [usual, RawRecord(b"k", b"x", YEAR_2025, ((b"caf\0e", b"1"),))])
-    produce_raw(here, made("julian"), [usual, RawRecord(b"k", b"x", GREGORIAN - 1)])
+    produce_raw(here, made("not-utf8"), [usual, RawRecord(b"k", b"x", YEAR_2025, ((b"caf\xe9", b"1"),)), usual])
+    produce_raw(here, made("zero-byte"), [usual, RawRecord(b"k", b"x", YEAR_2025, ((b"caf\0e", b"1"),)), usual])
+    produce_raw(here, made("julian"), [usual, RawRecord(b"k", b"x", GREGORIAN - 1), usual])
     produce_raw(here, made("gregorian"), [RawRecord(b"k", b"v", at) for at in (GREGORIAN, GREGORIAN + 1, -2)])
     sizes = [10] * 30_000 + [50_000] + [20] * 30_000  # what comes behind it must not hide why it is not taken
     produce(here, made("too-large"), [Record(b"k", b"s" * n, (), YEAR_2025) for n in sizes])
@@ -145,7 +145,7 @@ def test_timestamp_0_is_refused_with_its_place_and_the_remedy(run: Copied) -> No
     said = run.refusal("zero")
     assert f"{run.name('zero')}-0 offset 1" in said
     assert "zero_timestamps: as_one" in said
-    assert read_all(run.destination, run.name("zero")) == [], "the records before it are in the same transaction"
+    assert [r.value for r in read_all(run.destination, run.name("zero"))] == [b"before"], "and no other"
 
 
 def test_timestamp_0_is_written_as_1_when_asked_for(run: Copied) -> None:
@@ -158,18 +158,21 @@ def test_timestamp_0_is_written_as_1_when_asked_for(run: Copied) -> None:
     ("stem", "says"),
     [("not-utf8", "not UTF-8"), ("zero-byte", "holds a zero byte"), ("julian", "before 15 October 1582")],
 )
-def test_what_would_arrive_altered_is_refused_with_its_place_and_the_way_around_it(
-    stem: str, says: str, run: Copied
+def test_what_would_arrive_altered_is_refused_with_its_place_and_the_way_around_it_which_leaves_out_no_other(
+    stem: str, says: str, run: Copied, tmp_path: Path
 ) -> None:
     said, name = run.refusal(stem), run.name(stem)
     assert says in said
     assert f"{name}-0 offset 1" in said
-    assert read_all(run.destination, name) == []
-    [where] = re.findall('where: "(.*)"$', said)
-    assert where == f"NOT (topic = '{name}' AND partition = 0 AND offset = 1)"
-    again = run.host.catch_up(run.source, run.destination, {"name": name, "from": name, "where": where})
-    assert again[name]["state"] == "done", again
-    assert [r.value for r in read_all(run.destination, name)] == [b"v"], "all the others, and not only those behind it"
+    assert [r.value for r in read_all(run.destination, name)] == [b"v"], "what is before it was copied"
+    advice = f"barnabas position set --mirror {name} --topic {name} --partition 0 --to 2"
+    assert said.endswith(advice)
+    mirror = {"name": name, "from": name}
+    file = write_configuration(tmp_path / "c.yaml", run.source, run.destination, [mirror])
+    code, moved = ran(tmp_path, *advice.split()[1:], "-c", file)
+    assert code == 0 and moved.output == f"{name}-0: 1 → 2\n", moved.messages
+    assert run.host.catch_up(run.source, run.destination, mirror)[name]["state"] == "done"
+    assert [r.value for r in read_all(run.destination, name)] == [b"v", b"v"]
 
 
 def test_the_oldest_timestamps_of_our_calendar_arrive_as_they_were(run: Copied) -> None:

@@ -64,8 +64,16 @@ class Rows:
         return bisect_left(self.quarantined, run.end) - bisect_left(self.quarantined, run.start)
 
 
+class BadRow(BadRecord):
+    """The record of this row cannot be copied as it is."""
+
+    def __init__(self, row: int, says: str) -> None:
+        super().__init__(says)
+        self.row = row
+
+
 def rows(task: WriteTask, batch: pa.RecordBatch) -> Rows:
-    """Addresses, translates and unpacks a batch."""
+    """Addresses, translates and unpacks a batch; BadRow for one that holds what cannot be copied."""
     runs = _runs(task, batch)
     address = _kept(task, runs) if task.demuxed is None else demuxed(task.demuxed, batch)
     _refuse(task, batch, address.bad, task.on_bad_record, "on_bad_record")
@@ -139,13 +147,14 @@ def _translated(task: WriteTask, batch: pa.RecordBatch, address: Addresses) -> t
 
 
 def _refuse(task: WriteTask, batch: pa.RecordBatch, bad: Mapping[int, str], policy: str, setting: str) -> None:
-    """BadRecord for the first bad row, when the policy says stop."""
+    """BadRow for the first, when the policy says stop."""
     if bad and policy == "stop":
-        row, reason = next(iter(bad.items()))
+        row = min(bad)
         others = " or `pass` to copy them as they are" if setting == "on_bad_schema" else ""
-        raise BadRecord(
-            f'mirror "{task.mirror}": {_place(task, batch, row)}: {reason}; '
-            f"set `{setting}: quarantine` to set such records aside{others}"
+        raise BadRow(
+            row,
+            f'mirror "{task.mirror}": {_place(task, batch, row)}: {bad[row]}; '
+            f"set `{setting}: quarantine` to set such records aside{others}",
         )
 
 
@@ -199,9 +208,10 @@ def _writable(task: WriteTask, batch: pa.RecordBatch, millis: Any) -> Any:
     if zero.any():
         if task.zero_timestamps == "stop":
             row = int(np.flatnonzero(zero)[0])
-            raise BadRecord(
+            raise BadRow(
+                row,
                 f'mirror "{task.mirror}": {_place(task, batch, row)} has timestamp 0, which the Kafka client '
-                f"cannot write; set `zero_timestamps: as_one` to write 1 instead"
+                f"cannot write; set `zero_timestamps: as_one` to write 1 instead",
             )
         millis = np.where(zero, 1, millis)
     old = millis < FIRST_MILLISECOND
@@ -210,16 +220,14 @@ def _writable(task: WriteTask, batch: pa.RecordBatch, millis: Any) -> Any:
     return millis
 
 
-def _unwritable(task: WriteTask, batch: pa.RecordBatch, row: int, what: str) -> BadRecord:
-    """A record that Spark and the Kafka client together would alter, and how to go on without it.
-
-    Not by a position past it: those before it, of the same transaction, are not copied either.
-    """
+def _unwritable(task: WriteTask, batch: pa.RecordBatch, row: int, what: str) -> BadRow:
+    """A record that Spark and the Kafka client together would alter, and how to go on without it."""
     topic, partition, offset = _found(task, batch, row)
-    return BadRecord(
-        f'mirror "{task.mirror}": {_place(task, batch, row)} {what}: it cannot be copied as it is; to leave it out, '
-        f"with AND behind what stands there: where: \"NOT (topic = '{topic}' AND partition = {partition} "
-        f'AND offset = {offset})"'
+    return BadRow(
+        row,
+        f'mirror "{task.mirror}": {_place(task, batch, row)} {what}: it cannot be copied as it is; what is before it '
+        f"is copied; to leave it out: barnabas position set --mirror {task.mirror} --topic {topic} "
+        f"--partition {partition} --to {offset + 1}",
     )
 
 

@@ -23,7 +23,7 @@ from barnabas.kafka.errors import explained
 from barnabas.kafka.producer import TransactionalProducer
 from barnabas.ledger import records
 from barnabas.model import Partition, Position, Receipt, Route
-from barnabas.worker.rows import Rows, Run, rows
+from barnabas.worker.rows import BadRow, Rows, Run, rows
 from barnabas.worker.task import WriteTask, marked
 from barnabas.worker.writer import dropped, patiently, writer
 
@@ -118,13 +118,15 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt
     since = time.monotonic()
     try:
         for batch in batches:
-            if batch.num_rows:
-                ready = rows(task, batch)  # the first before any begin: a registry may take long to answer
+            ready, bad = _copyable(task, batch)  # the first before any begin: a registry may take long to answer
+            if ready is not None:
                 transaction = transaction or _Transaction(task, tallies, since)
                 transaction.write(ready)
-                if transaction.is_long():
-                    transaction.commit()
-                    transaction, since = None, time.monotonic()
+            if transaction is not None and (bad or transaction.is_long()):
+                transaction.commit()
+                transaction, since = None, time.monotonic()
+            if bad is not None:
+                raise bad
         if transaction is not None:
             transaction.commit()
         return [tally.receipt() for tally in tallies.values()]
@@ -136,6 +138,20 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> list[Receipt
     except BaseException:  # whatever it was: this transaction must not be gone on with
         _give_up(task, transaction)
         raise
+
+
+def _copyable(task: WriteTask, batch: pa.RecordBatch) -> tuple[Rows | None, BadRow | None]:
+    """The rows before the first that cannot be copied, and why it cannot.
+
+    They are committed before the mirror stops: whoever then sets its position past that one leaves out no other.
+    """
+    bad: BadRow | None = None
+    while batch.num_rows:
+        try:
+            return rows(task, batch), bad
+        except BadRow as earlier:
+            bad, batch = earlier, batch.slice(0, earlier.row)
+    return None, bad
 
 
 def _give_up(task: WriteTask, transaction: _Transaction | None) -> None:
