@@ -25,6 +25,7 @@ from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
 from barnabas.model import Partition
 from barnabas.patience import Patience
+from barnabas.plan import Survey
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener
 from barnabas.schemas.resolver import Resolver
@@ -33,6 +34,7 @@ from barnabas.watch import Watch
 
 LOOK_SECONDS = 0.2
 SAMPLE_SECONDS = 1.0
+LAST_SECONDS = 4.0  # a clean stop is over in ten
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -105,13 +107,16 @@ class Replication:
                 self.board.change("waiting", failure)
                 self._wait(pause)
         self.board.change("stopped" if self.stop.is_set() else "done")
-        self._release(ends=True)  # one that was stopped while it waited
+        if self._held is not None:  # it was stopped while it waited, perhaps for a cluster that does not answer
+            last = threading.Thread(target=self._release, kwargs={"ends": True}, daemon=True)
+            last.start()
+            last.join(LAST_SECONDS)
 
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = (Surveyor if self._last_epoch is None else surveyor_anew)(self.configuration, self.mirror)
         survey = surveyor.survey(self._topics_seen, self._met)
-        self._tell_absent(set(survey.source))
+        self._tell_absent(survey)
         if not survey.source:
             return self._no_topic()
         self.board.see(survey.offsets)
@@ -174,15 +179,16 @@ class Replication:
                     give_one(surveyor.to_destination, self.mirror.ledger_topic, epoch.run, epoch.number)
             self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
-    def _tell_absent(self, there: set[str]) -> None:
-        """Says once which of the named topics are missing; Refused if only what is there was asked for."""
-        absent = [name for name in self.mirror.select.names if name not in there]
+    def _tell_absent(self, survey: Survey) -> None:
+        """Says once which of the named topics are missing; Refused for one never seen if what is there is all."""
+        absent = [name for name in self.mirror.select.names if name not in survey.source]
+        seen = {partition.topic for partition in survey.ledger.positions()} if survey.ledger and survey.source else ()
         sentence = f'{self.where}: source "{self.mirror.source}" has no topic {", ".join(absent)}'
-        if absent and self.until_caught_up:
+        if self.until_caught_up and any(name not in seen for name in absent):
             raise Refused(f"{sentence}: is the name right?")
-        if absent and there and absent != self._absent:
-            log.warning("%s yet: is the name right? It is copied once it is there", sentence)
-        self._absent = absent
+        if survey.source and absent and absent != self._absent:
+            log.warning("%s: is the name right, or was it deleted?", sentence)
+        self._absent = absent if survey.source else []
 
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""

@@ -134,7 +134,7 @@ def _with_defaults(own: str, heap: str, directory: Path) -> str:
     """
     given = " ".join((own, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
     collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
-    memory = MEMORY if collector and heap == SETTINGS["spark.driver.memory"] else ()
+    memory = MEMORY if collector and heap == SETTINGS["spark.driver.memory"] and "-Xmx" not in given else ()
     pages = [HUGE_PAGES] if collector and not re.search(r"LargePages|HugePages|HugeTLBFS|UseSHM", given) else []
     fits = len(os.fsencode(directory)) <= LONGEST_SOCKET_DIRECTORY and "-Djava.io.tmpdir=" not in given
     place = [f'"-Djava.io.tmpdir={directory}"'] if fits else []

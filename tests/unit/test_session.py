@@ -25,8 +25,10 @@ def test_our_options_come_first_so_that_the_operators_count() -> None:
     assert told[-1] == "-Xmn64m"
 
 
-def test_another_heap_has_its_own_generations() -> None:
+def test_another_heap_has_its_own_generations(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not set(MEMORY) & set(_with_defaults("", "8g", PLACE).split())
+    monkeypatch.setenv("_JAVA_OPTIONS", "-Xmx1g")
+    assert not set(MEMORY) & set(_with_defaults("", HEAP, PLACE).split())
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
