@@ -142,17 +142,9 @@ class TransactionalProducer:
         self._call(self._producer.abort_transaction, "abort", SOCKET_SECONDS)
 
     def explained(self, error: KafkaException, where: str) -> BarnabasError:
-        """Why a record is not taken: an earlier one has failed, and which way is told only to who begins again.
-
-        That call changes nothing in a transaction that can only be aborted any more.
-        """
-        if error.args[0].code() != KafkaError._STATE:
-            return explained(error, where)
-        try:
-            self._producer.begin_transaction()
-        except KafkaException as cause:
-            return explained(cause, where)
-        return explained(error, where)
+        """Why a record is not taken: where the client speaks of its state only, an earlier one has failed."""
+        cause = self._lost() if error.args[0].code() == KafkaError._STATE else None
+        return explained(cause or error, where)
 
     def _drain(self) -> None:
         """Lets full batches go: while it flushes, the client's thread asks without a pause whether it may send."""
@@ -165,20 +157,21 @@ class TransactionalProducer:
         """Waits until every record is acknowledged, or one has failed: the others are not sent then, and why it did the
         commit itself will tell."""
         limit = time.monotonic() + timeout
-        while self._producer.flush(LOOK_SECONDS) and not self._is_lost():
+        while self._producer.flush(LOOK_SECONDS) and not self._lost():
             if time.monotonic() > limit:
                 raise Unavailable(
                     f"{self.where}: records were not acknowledged in {timeout:.0f} s; if the link to the destination "
                     f"is that slow, lower `batch.lanes`"
                 )
 
-    def _is_lost(self) -> bool:
-        """Whether this transaction can only be aborted any more; to begin another is refused in any case."""
+    def _lost(self) -> KafkaException | None:
+        """Why this transaction can only be aborted any more: to begin another is refused in any case, and tells it."""
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
-            return bool(error.args[0].txn_requires_abort() or error.args[0].fatal())
-        return True
+            final = error.args[0].txn_requires_abort() or error.args[0].fatal()
+            return error if final else None
+        return None
 
     def _call(self, function: Callable[[float], None], what: str, seconds: float) -> None:
         """Order of librdkafka's errors: must abort → may be called again → final."""
