@@ -1,6 +1,8 @@
 """Where a run takes place: two fresh clusters in a directory that is gone at the end, however the end comes."""
 
+import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -68,10 +70,23 @@ def ground() -> Iterator[Ground]:
             KafkaCluster(directory, name, heap_megabytes=BROKER_HEAP_MEGABYTES, properties=properties)
             for name, properties in (("source", SOURCE), ("destination", DESTINATION))
         )
-        with source, destination:
+        with _own_temporary_files(), source, destination:
             yield Ground(directory, source, destination)
     finally:
         guard.end()
+
+
+@contextmanager
+def _own_temporary_files() -> Iterator[None]:
+    """What a program that is killed leaves behind goes with the run; its name is short, for sockets lie in there."""
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="barnabas-bench-", ignore_cleanup_errors=True) as place:
+        os.environ["TMPDIR"] = place
+        try:
+            yield
+        finally:
+            os.environ.pop("TMPDIR")
+            os.environ |= {"TMPDIR": before} if before else {}
 
 
 def refuse_small_disk(needed_bytes: int) -> None:

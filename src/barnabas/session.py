@@ -109,6 +109,8 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
+        if rules.master.startswith("local"):  # on other machines two PySparks might not be the same
+            settings |= {"spark.python.daemon.module": "barnabas.worker.daemon"}
         settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")

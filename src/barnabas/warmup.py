@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from barnabas.session import lanes
+from barnabas.worker.write import ready
 
 log = logging.getLogger(__name__)
 
@@ -22,12 +21,6 @@ def warm_up(spark: SparkSession) -> None:
 def _warm(spark: SparkSession) -> None:
     count = lanes(spark)
     try:
-        spark.range(count, numPartitions=count).mapInArrow(_ready, "id long").collect()
+        spark.range(count, numPartitions=count).mapInArrow(ready, "id long").collect()
     except Exception as error:  # noqa: BLE001 - whatever is wrong, the first micro-batch will say it better
         log.debug("warm-up: %s", error)
-
-
-def _ready(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import barnabas.worker.write  # noqa: F401 - to have it imported is all that is wanted
-
-    yield from batches

@@ -35,6 +35,18 @@ def test_a_sample_takes_a_few_records_of_each_partition_and_ends_where_they_do(
     assert mean_record_bytes(connection(source), {}) is None
 
 
+def test_a_sample_has_records_of_every_partition_however_many_wait_in_one(
+    source: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("uneven")
+    create_topic(source.bootstrap, topic, partitions=2)
+    small = [Record(None, b"x" * 100, partition=0)] * 100_000
+    large = [Record(None, b"x" * 10_000, partition=1)] * RECORDS_OF_EACH
+    produce(source.bootstrap, topic, [*small, *large])
+    positions = {Partition(topic, number): 0 for number in range(2)}
+    assert mean_record_bytes(connection(source), positions, seconds=4) == (100 + 10_000) / 2
+
+
 def test_a_queue_full_of_batches_that_are_not_goes_out_before_their_time(
     destination: KafkaCluster, topic_names: TopicNames
 ) -> None:

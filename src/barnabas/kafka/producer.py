@@ -53,8 +53,7 @@ DURABILITY: Properties = {
 def plain_producer(connection: Connection, *, once: bool = False) -> Producer:
     """For a few records outside of any transaction, acknowledged by all.
 
-    `once`: never twice, for a record whose offset means something. It takes half a second: librdkafka asks for the
-    id of an idempotent producer before there is a connection, and then again only after that time.
+    `once`: never twice, for a record whose offset means something.
     """
     return Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once})
 
@@ -65,6 +64,8 @@ def append(
     """Appends to partition 0, as a plain producer does it; the offsets."""
     where = f'cluster "{connection.cluster}": append to {topic}'
     producer = plain_producer(connection, once=once)
+    if once:
+        connect(producer, topic)
     outcomes: list[tuple[KafkaError | None, int]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -78,6 +79,13 @@ def append(
         if error is not None:
             raise explained(error, where)
     return [offset for _, offset in outcomes]
+
+
+def connect(producer: Producer, known_topic: str) -> None:
+    """Any topic that is there serves to connect: one that needs an id and has no connection yet waits for half a second
+    before it looks again."""
+    with suppress(KafkaException):  # what is wrong, the first call that needs the cluster will say
+        producer.list_topics(known_topic, timeout=CONNECT_SECONDS)
 
 
 def refuse_unknown(connection: Connection, extra: Properties, where: str) -> None:
@@ -109,13 +117,9 @@ class TransactionalProducer:
         return True
 
     def init(self, known_topic: str, seconds: float = INIT_SECONDS) -> None:
-        """Aborts what this id left open, and fences whoever used it before.
-
-        Any topic that is there serves to connect first, or librdkafka would look again only after half a second.
-        """
+        """Aborts what this id left open, and fences whoever used it before."""
         started = time.monotonic()
-        with suppress(KafkaException):  # what is wrong, init will say
-            self._producer.list_topics(known_topic, timeout=CONNECT_SECONDS)
+        connect(self._producer, known_topic)
         left = seconds - (time.monotonic() - started)
         self._call(self._producer.init_transactions, "init transactions", left)
 

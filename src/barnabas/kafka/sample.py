@@ -35,7 +35,9 @@ def mean_record_bytes(
         "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
         "fetch.message.max.bytes": FETCH_BYTES,
-        "queued.min.messages": RECORDS_OF_EACH,  # more is not fetched ahead
+        # Partitions share one queue. One that is full for the client keeps all others waiting, a second by default.
+        "queued.max.messages.kbytes": MOST_PARTITIONS * FETCH_BYTES // 1024,
+        "fetch.queue.backoff.ms": 10,
     }
     try:
         consumer = Consumer(settings)
@@ -54,6 +56,8 @@ def mean_record_bytes(
                 elif left.get(partition):
                     left[partition] -= 1
                     sizes.append(len(message.key() or b"") + len(message.value() or b""))
+                    if not left[partition]:
+                        consumer.pause([TopicPartition(partition.topic, partition.number)])
         return sum(sizes) / len(sizes) if sizes else None
     finally:
         close_soon(consumer)

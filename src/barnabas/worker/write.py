@@ -48,6 +48,11 @@ def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         raise marked(error) from None
 
 
+def ready(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: nothing, in a worker that has then imported all that `write` needs."""
+    yield from batches
+
+
 def _spare_the_collector() -> None:
     """What a worker has imported is not looked through again, which PySpark asks for after each task.
 
