@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import Refused
@@ -82,7 +83,7 @@ def prepare(
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
     )
-    _note_beginnings(task, plan)
+    _note_beginnings(task, plan, mirror.takes if mirror.takes != epoch.state.takes else None)
     return Prepared(plan, epoch, task, ledger_now)
 
 
@@ -133,12 +134,16 @@ def _has_quarantine(mirror: Mirror) -> bool:
     return schemas or (mirror.kind == "demux" and mirror.on_bad_record == "quarantine")
 
 
-def _note_beginnings(task: WriteTask, plan: Plan) -> None:
-    """Writes where partitions without a position begin: one that starts at the end and dies must not jump again."""
+def _note_beginnings(task: WriteTask, plan: Plan, takes: Mapping[str, Any] | None) -> None:
+    """Writes where partitions without a position begin: one that starts at the end and dies must not jump again.
+
+    `takes`: the mirror's `from`, where it is not what the ledger knows.
+    """
     fresh = {p: s.position for p, s in plan.stretches.items() if not s.known}
     lines: list[tuple[bytes, bytes | None]] = [
         (records.loss_key(loss), records.loss_value(loss)) for loss in plan.losses
     ]
+    lines += [(records.takes_key(), records.takes_value(takes))] if takes else []
     for partition, position in fresh.items():
         lines.append((records.position_key(partition), records.position_value(replace(position, epoch=task.epoch))))
         lines.append((records.position_key(partition, "advance"), None))

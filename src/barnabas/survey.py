@@ -130,10 +130,15 @@ class Surveyor:
     def _starts(
         self, offsets: Mapping[Partition, Offsets], ledger: LedgerState | None, seen: frozenset[str] | None
     ) -> dict[Partition, int]:
-        """Where partitions without a position begin: as `start` says, but a new one at its first record."""
+        """Where partitions without a position begin: as `start` says, but a new one at its first record.
+
+        New is what came while the mirror ran, or was down: all that was there when it began has a position. Not so a
+        topic that is there for long and was added to `from` since.
+        """
         known = ledger.positions() if ledger else {}  # these begin again only by `on_loss: restart`, as `start` says
         begun = {partition.topic for partition in known}
-        late = {p for p in offsets if p.topic in begun or (seen is not None and p.topic not in seen)}
+        came = ledger is not None and ledger.takes == self.mirror.takes
+        late = {p for p in offsets if came or p.topic in begun or (seen is not None and p.topic not in seen)}
         new = late - known.keys()
         rest = {p: log for p, log in offsets.items() if p not in new}
         refuse_outside(self.mirror, {p: log for p, log in rest.items() if p not in known})

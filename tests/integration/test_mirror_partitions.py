@@ -78,6 +78,27 @@ def test_a_new_topic_is_found_within_30_seconds_while_running_and_copied_from_it
     assert copied(source.bootstrap, destination.bootstrap, late) == 20
 
 
+def test_a_topic_that_came_while_the_mirror_was_down_is_copied_from_its_first_record_and_an_added_one_as_start_says(
+    source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host
+) -> None:
+    stem = topic_names("down")
+    there, late, old = f"{stem}.there", f"{stem}.late", f"{stem}-old"
+    for topic in (there, old):
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(b"k", b"old", (), 1000)] * 10)
+    mirror = {"name": f"m-{stem}", "from": {"match": f"{stem}[.].*"}, "start": "latest"}
+    host.catch_up(source.bootstrap, destination.bootstrap, mirror)
+    create_topic(source.bootstrap, late)
+    produce(source.bootstrap, late, [Record(b"k", b"new", (), 1000)] * 20)
+    host.catch_up(source.bootstrap, destination.bootstrap, mirror)
+    assert copied(source.bootstrap, destination.bootstrap, late) == 20
+    wider = {**mirror, "from": {"match": f"{stem}.*"}}
+    for _ in range(2):
+        ended = host.catch_up(source.bootstrap, destination.bootstrap, wider)
+        assert ended[f"m-{stem}"]["state"] == "done", ended
+    assert [count_of(destination.bootstrap, topic) for topic in (there, late, old)] == [0, 20, 0]
+
+
 def test_an_empty_partition_and_more_partitions_at_the_destination_change_nothing(
     source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host
 ) -> None:

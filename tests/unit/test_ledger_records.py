@@ -149,7 +149,7 @@ def test_a_sign_of_life_counts_for_its_own_epoch_only() -> None:
 def any_line(chance: random.Random) -> tuple[bytes, bytes | None]:
     """Any record that Barnabas writes, or a tombstone of one."""
     partition = Partition(chance.choice("ab"), chance.randrange(2))
-    kind = chance.choice(["epoch", "writer", "position", "advance", "loss", "alive", "act"])
+    kind = chance.choice(["epoch", "writer", "position", "advance", "loss", "takes", "alive", "act"])
     if kind == "epoch":
         return records.epoch_key(), records.epoch_value(f"run {chance.random()}", "cluster")
     if kind == "writer":
@@ -157,6 +157,8 @@ def any_line(chance: random.Random) -> tuple[bytes, bytes | None]:
     elif kind == "loss":
         loss = Loss(partition, Range(chance.randrange(3), 9), "gone", 1)
         key, value = records.loss_key(loss), records.loss_value(loss)
+    elif kind == "takes":
+        key, value = records.takes_key(), records.takes_value({"match": [f"{chance.random()}"]})
     elif kind == "alive":
         key, value = records.alive_key(), records.alive_value("run", chance.randrange(3))
     elif kind == "act":

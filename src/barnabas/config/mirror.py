@@ -166,6 +166,11 @@ class Mirror(Strict):
         return name, registry
 
     @property
+    def takes(self) -> dict[str, Any]:
+        """`from` in plain words, for the ledger."""
+        return {name: list(given) for name, given in self.select.model_dump(by_alias=True).items() if given}
+
+    @property
     def intermediate_topic(self) -> str:
         """Where a mux writes."""
         return self.intermediate or f"{MUX_TOPICS}{self.identifier}"

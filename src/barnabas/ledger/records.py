@@ -5,6 +5,7 @@
     {"kind":"position","topic":…,"partition":…}            the next offset to copy, written with the records (A)
     {"kind":"advance","topic":…,"partition":…}             the same past records that no reader will ever see
     {"kind":"loss","topic":…,"partition":…,"first":…}      source records that were gone before they were copied
+    {"kind":"takes"}                                       the mirror's `from`: all it took then has a position
     {"kind":"alive"}                                       the running epoch's sign of life, struck out at its end
     {"kind":"act","at":…}                                  what a person did to the positions
 
@@ -74,6 +75,14 @@ def loss_value(loss: Loss) -> bytes:
     return encoded({"version": VERSION, "next": loss.range.next, "reason": loss.reason, "at": loss.at or now()})
 
 
+def takes_key() -> bytes:
+    return encoded({"kind": "takes"})
+
+
+def takes_value(takes: Mapping[str, Any]) -> bytes:
+    return encoded({"version": VERSION, "from": takes})
+
+
 def alive_key() -> bytes:
     return encoded({"kind": "alive"})
 
@@ -116,6 +125,7 @@ class LedgerState:
     _advances: dict[Partition, Position] = field(default_factory=dict)
     losses: dict[tuple[Partition, int], Loss] = field(default_factory=dict)
     acts: dict[int, Act] = field(default_factory=dict)
+    takes: Mapping[str, Any] | None = None
     alive: tuple[int, int] | None = None  # epoch and time of the last sign of life
 
     def add(self, offset: int, key: bytes | None, value: bytes | None) -> None:
@@ -150,6 +160,8 @@ class LedgerState:
             partition = Partition(name["topic"], name["partition"])
             loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
             _put(self.losses, (partition, name["first"]), loss)
+        elif kind == "takes":
+            self.takes = body and body["from"]
         elif kind == "alive":
             self.alive = (body["epoch"], body["at"]) if body else None
         elif kind == "act":
