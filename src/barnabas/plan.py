@@ -7,29 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas.config.mirror import Mirror
+from barnabas.copied_settings import carrying_settings, wanted_settings
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
 from barnabas.naming import destination_name
-
-# Not message.timestamp.type: a broker that stamps records itself would alter ours. Nor message.timestamp.before.max.ms:
-# what was young enough for the source when it was written may be too old when it is copied.
-COPIED_SETTINGS = (
-    "cleanup.policy",
-    "compression.type",
-    "delete.retention.ms",
-    "max.compaction.lag.ms",
-    "max.message.bytes",
-    "message.timestamp.after.max.ms",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "retention.bytes",
-    "retention.ms",
-    "segment.bytes",
-    "segment.ms",
-)
-LARGEST_RECORD = 2**31 - 1
-MUX_ROOM = 65_536
 
 
 @dataclass(frozen=True)
@@ -85,6 +67,7 @@ class Plan:
     stretches: Mapping[Partition, Stretch]
     losses: tuple[Loss, ...] = ()
     absent: tuple[str, ...] = field(default=())
+    gone: tuple[Route, ...] = ()  # copied before, to a topic that somebody has deleted since
     demuxed: tuple[Route, ...] = ()  # of a demux: topics that its records were found to belong to
     spread: int = 0  # of a mux: partitions of the intermediate topic
 
@@ -122,9 +105,15 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
         stretches=stretches,
         losses=tuple(losses),
         absent=tuple(name for name in mirror.select.names if name not in survey.source),
+        gone=tuple(r for r in routes if mirror.kind != "demux" and _is_gone(r, survey, known)),
         demuxed=demuxed,
         spread=_spread(mirror, survey, creations),
     )
+
+
+def _is_gone(route: Route, survey: Survey, known: Mapping[Partition, Position]) -> bool:
+    copied = (known.get(Partition(route.source, number)) for number in range(route.partitions))
+    return route.destination not in survey.destination and any(at is not None and at.next > 0 for at in copied)
 
 
 def _route(mirror: Mirror, topic: TopicDescription) -> Route:
@@ -231,28 +220,8 @@ def _creation(mirror: Mirror, route: Route, survey: Survey) -> Creation:
         route.destination,
         partitions,
         mirror.topics.replication.of(source.replication),
-        _carrying_settings(mirror, survey.source.values()) if mirror.kind == "mux" else wanted_settings(mirror, source),
+        carrying_settings(mirror, survey.source.values()) if mirror.kind == "mux" else wanted_settings(mirror, source),
     )
-
-
-def wanted_settings(mirror: Mirror, source: TopicDescription) -> dict[str, str]:
-    """The settings of a copy: the source's own, and what the mirror says instead.
-
-    Where the source says nothing, records keep their timestamps, whatever the destination's brokers would do.
-    """
-    settings = {"message.timestamp.type": "CreateTime"}
-    settings |= {key: value for key, value in source.settings.items() if key in COPIED_SETTINGS}
-    return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
-
-
-def _carrying_settings(mirror: Mirror, sources: Iterable[TopicDescription]) -> dict[str, str]:
-    """The settings of an intermediate topic: no copy of any, with room for the largest record and its MUX headers.
-
-    It stamps records itself, so that old ones are not gone before a demux has read them: the headers keep their time.
-    """
-    room = min(max(topic.largest for topic in sources) + MUX_ROOM, LARGEST_RECORD)
-    settings = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": str(room)}
-    return settings | {key: _text(value) for key, value in mirror.topics.settings.items()}
 
 
 def _growth(mirror: Mirror, route: Route, there: TopicDescription, *, began: bool) -> Growth:
@@ -292,7 +261,3 @@ def _stretch(
     # never below: what a cut-off log still has was copied before it was cut
     begin = max(survey.restarts[partition], going_on) if mirror.on_loss == "restart" else going_on
     return Stretch(Position(begin, route.topic_id), log.end, known=False), loss
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -25,11 +25,12 @@ from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
 from barnabas.model import Partition
 from barnabas.patience import Patience
-from barnabas.plan import Survey
+from barnabas.plan import Plan, Survey
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener
 from barnabas.schemas.resolver import Resolver
 from barnabas.survey import Surveyor, surveyor_anew
+from barnabas.topology import is_written
 from barnabas.watch import Watch
 
 LOOK_SECONDS = 0.2
@@ -128,6 +129,7 @@ class Replication:
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
+        self._tell_gone(prepared.plan)
         self.board.begin(prepared.plan, prepared.epoch.number)
         watch = Watch(surveyor, prepared)
         self._held, over = (surveyor, prepared.epoch), False
@@ -180,15 +182,32 @@ class Replication:
             self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
     def _tell_absent(self, survey: Survey) -> None:
-        """Says once which of the named topics are missing; Refused for one never seen if what is there is all."""
+        """Says once which of the named topics are missing; Refused for one never seen if what is there is all.
+
+        Not for one that another mirror makes: its name is right, and perhaps there was nothing to put into it yet.
+        """
         absent = [name for name in self.mirror.select.names if name not in survey.source]
         seen = {partition.topic for partition in survey.ledger.positions()} if survey.ledger and survey.source else ()
         sentence = f'{self.where}: source "{self.mirror.source}" has no topic {", ".join(absent)}'
-        if self.until_caught_up and any(name not in seen for name in absent):
+        others = self.configuration.together()
+        unknown = [n for n in absent if n not in seen and not is_written(others, (self.mirror.source, n))]
+        if self.until_caught_up and unknown:
             raise Refused(f"{sentence}: is the name right?")
         if survey.source and absent and absent != self._absent:
             log.warning("%s: is the name right, or was it deleted?", sentence)
         self._absent = absent if survey.source else []
+
+    def _tell_gone(self, plan: Plan) -> None:
+        for route in plan.gone:
+            log.warning(
+                '%s: %s was deleted at "%s" and is made anew: it gets what is copied from here on; for what was copied '
+                "before as well, stop and `barnabas position set --mirror %s --topic %s --to earliest`",
+                self.where,
+                route.destination,
+                self.mirror.destination,
+                self.mirror.name,
+                route.source,
+            )
 
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""

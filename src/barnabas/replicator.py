@@ -8,7 +8,7 @@ import platform
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +16,8 @@ from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.receipts import ReceiptListener
-from barnabas.replicate import Replication
+from barnabas.replicate import LOOK_SECONDS, Replication
+from barnabas.topology import feeders
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,9 @@ class Replicator:
         self._threads: list[threading.Thread] = []
 
     def start(self, mirrors: Sequence[Mirror]) -> None:
-        run = run_name()
+        """Starts them all; if they are to catch up, each one waits for those whose copies it takes on."""
+        run, before = run_name(), feeders(mirrors) if self._until_caught_up else {}
+        ended = {mirror.name: threading.Event() for mirror in mirrors}
         for mirror in mirrors:
             board = self.boards[mirror.name] = MirrorBoard(mirror.name)
             replication = Replication(
@@ -56,9 +59,21 @@ class Replicator:
                 until_caught_up=self._until_caught_up,
                 run=run,
             )
-            thread = threading.Thread(target=replication.run, name=f"mirror-{mirror.name}", daemon=True)
+            turns = [ended[name] for name in before.get(mirror.name, ())], ended[mirror.name]
+            thread = threading.Thread(
+                target=self._run, args=(replication, *turns), name=f"mirror-{mirror.name}", daemon=True
+            )
             self._threads.append(thread)
             thread.start()
+
+    def _run(self, replication: Replication, before: Iterable[threading.Event], ended: threading.Event) -> None:
+        try:
+            for other in before:
+                while not other.wait(LOOK_SECONDS) and not self.stop.is_set():
+                    pass
+            replication.run()
+        finally:
+            ended.set()
 
     def running(self) -> bool:
         return any(thread.is_alive() for thread in self._threads)

@@ -52,6 +52,45 @@ def rivals(mirrors: Sequence[Mirror], of: Mirror) -> list[str]:
     return sorted({mirror.source for mirror in into if mirror.select.match})
 
 
+def feeders(mirrors: Sequence[Mirror]) -> dict[str, set[str]]:
+    """For each mirror those whose copies it may take on; of two that feed each other neither counts for the other."""
+    direct = {mirror.name: {other.name for other in mirrors if _feeds(other, mirror)} for mirror in mirrors}
+    behind = {name: _all_behind(direct, name) for name in direct}
+    return {name: {other for other in feeding if name not in behind[other]} for name, feeding in direct.items()}
+
+
+def is_written(mirrors: Sequence[Mirror], place: Place) -> bool:
+    """Whether one of the mirrors is known to make this topic."""
+    cluster, topic = place
+    return any(mirror.destination == cluster and topic in (_written(mirror) or ()) for mirror in mirrors)
+
+
+def _feeds(one: Mirror, other: Mirror) -> bool:
+    names = _written(one)
+    return one.destination == other.source and (names is None or bool(selected(other, names)))
+
+
+def _written(mirror: Mirror) -> list[str] | None:
+    """The topics that a mirror writes; None where only its source tells."""
+    if mirror.kind == "mux":
+        return [mirror.intermediate_topic]
+    if mirror.kind == "demux" or mirror.select.match:
+        return None
+    return [destination_name(mirror, name) for name in mirror.select.names]
+
+
+def _all_behind(direct: Mapping[str, Iterable[str]], name: str) -> set[str]:
+    """All mirrors whose copies reach this one, on whatever way."""
+    found: set[str] = set()
+    waiting = list(direct[name])
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += direct[one]
+    return found
+
+
 def _paths(mirrors: Sequence[Mirror], place: Place, of: str | None) -> Iterator[Path]:
     """Every way a topic takes from its place on, each with all its beginnings; none goes on from where it has been."""
     waiting: list[Path] = [(hop,) for hop in _hops(mirrors, place, (), of)]

@@ -94,6 +94,16 @@ def test_spokes_share_the_topics_of_a_hub_and_a_new_spoke_disturbs_no_other(
     assert {"mux-replication_spoke1", "mux-replication_eu", "mux-replication_spoke3"} <= set(names)
 
 
+def test_one_run_that_catches_up_brings_records_all_the_way_to_the_hub(
+    tmp_path: Path, clusters: dict[str, KafkaCluster]
+) -> None:
+    given = {"members": [{"cluster": "spoke1", "identifier": "once"}], "to": "{identifier}.{topic}", "from": ["topic2"]}
+    file = configuration(tmp_path / "once.yaml", clusters, intermediate="spoke", **given)
+    code, run = ran(tmp_path, "run", "--until-caught-up", "-c", file)
+    assert code == 0, run.messages
+    check_spoke(clusters["hub"], "spoke1", "once.topic2", "topic2")
+
+
 @pytest.mark.slow  # a dozen starts of Spark; the writer is the same one that tests/fault kills
 def test_a_demux_killed_ten_times_under_load_loses_and_doubles_nothing(
     tmp_path: Path, clusters: dict[str, KafkaCluster]

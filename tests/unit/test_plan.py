@@ -9,7 +9,8 @@ import pytest
 
 from barnabas.errors import ConfigError, Lost, Refused
 from barnabas.model import Loss, Offsets, Partition, Position, Range, TopicDescription
-from barnabas.plan import COPIED_SETTINGS, Creation, Growth, Plan, planned, route_number
+from barnabas.copied_settings import COPIED_SETTINGS
+from barnabas.plan import Creation, Growth, Plan, planned, route_number
 from tests.unit.configurations import mirror
 from tests.unit.surveys import Clusters, ledger, topic
 
@@ -47,6 +48,13 @@ def test_the_first_and_the_last_offset_of_a_log_are_good_positions(position: int
 
 def test_topics_that_are_not_there_yet_are_named() -> None:
     assert planned(mirror(from_=["orders", "later"]), BOTH.survey()).absent == ("later",)
+
+
+def test_a_destination_topic_that_somebody_deleted_is_told_from_one_that_never_was_there() -> None:
+    never, once = EMPTY.survey(), EMPTY.at(7, log=(0, 100)).survey()
+    assert planned(mirror(), never).gone == ()
+    assert [route.destination for route in planned(mirror(), once).gone] == ["orders"]
+    assert planned(mirror(), BOTH.at(7, log=(0, 100)).survey()).gone == ()
 
 
 def test_a_route_number_is_the_crc_of_the_name() -> None:

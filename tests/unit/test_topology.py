@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import ConfigError
-from barnabas.topology import refuse_circles_and_collisions, rivals
+from barnabas.topology import feeders, is_written, refuse_circles_and_collisions, rivals
 from tests.unit.configurations import mirror
 
 ALL = {"match": ".*"}
@@ -196,3 +196,27 @@ def test_rivals_are_the_sources_of_other_regular_expressions_into_the_same_clust
     mirrors = [own, hop("b>z", from_=ALL), hop("a>z", name="too", from_=ALL), hop("c>z"), hop("d>y", from_=ALL)]
     assert rivals(mirrors, own) == ["a", "b"]
     assert rivals([own], own) == []
+
+
+def test_a_mirror_is_fed_by_those_whose_copies_it_takes_on() -> None:
+    hub = [mux("spoke>spoke"), relay("spoke>hub"), demux("hub"), hop("hub>far", from_=ALL), hop("spoke>else")]
+    assert feeders(hub) == {
+        "mux-s": set(),
+        "relay": {"mux-s"},
+        "demux-s": {"relay"},
+        "hub-far": {"relay", "demux-s"},
+        "spoke-else": set(),
+    }
+
+
+def test_mirrors_that_feed_each_other_do_not_wait_for_each_other() -> None:
+    both_ways = [hop("a>b", from_=ALL, provenance=True), hop("b>a", from_=ALL, provenance=True), hop("b>c", from_=ALL)]
+    assert feeders(both_ways) == {"a-b": set(), "b-a": set(), "b-c": {"a-b"}}
+
+
+def test_a_topic_is_known_to_be_made_where_a_mirrors_names_say_so() -> None:
+    mirrors = [mux("spoke>hub"), hop("a>b", to="{topic}.copy"), hop("b>c", from_=ALL)]
+    assert is_written(mirrors, ("hub", "mux-replication_s"))
+    assert is_written(mirrors, ("b", "orders.copy"))
+    assert not is_written(mirrors, ("b", "orders"))
+    assert not is_written(mirrors, ("c", "orders.copy"))
