@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.model import TopicDescription
 from barnabas.copied_settings import COPIED_SETTINGS, wanted_settings
+from barnabas.model import TopicDescription
 from barnabas.plan import Plan
 from barnabas.survey import Surveyor
 

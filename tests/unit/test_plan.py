@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas.copied_settings import COPIED_SETTINGS
 from barnabas.errors import ConfigError, Lost, Refused
 from barnabas.model import Loss, Offsets, Partition, Position, Range, TopicDescription
-from barnabas.copied_settings import COPIED_SETTINGS
 from barnabas.plan import Creation, Growth, Plan, planned, route_number
 from tests.unit.configurations import mirror
 from tests.unit.surveys import Clusters, ledger, topic
