@@ -19,6 +19,7 @@ from barnabas.commands.choose import asked, used
 from barnabas.config.load import Configuration, configured, load
 from barnabas.config.single import from_arguments, from_environment, refuse_half
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.naming import refuse_wrong_template
 from barnabas.topology import refuse_circles_and_collisions
 from barnabas.tunnel import commands as tunnel
 
@@ -34,6 +35,7 @@ WITH_CONFIGURATION: dict[str, Command] = {
     "quarantine": quarantine.run,
 }
 COPIES_NOTHING = ("status", "position")  # of a disabled mirror too, beside whatever runs
+log = logging.getLogger(__name__)
 WITHOUT: dict[str, Callable[[argparse.Namespace], int]] = {"lab": lab.run, "demo": demo.run}
 
 
@@ -57,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             configuration = configuration.model_copy(update={"chosen": frozenset(args.mirror)})
         refuse_circles_and_collisions(configuration.together())
         for mirror in configuration.together():
+            refuse_wrong_template(mirror)
             refuse_foreign_topics(mirror)
         configuration.refuse_missing(used(args, configuration), registries=asked(args, configuration))
         return WITH_CONFIGURATION[args.command](args, configuration)
@@ -68,14 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: nothing more to say
         return 1
+    except OSError as error:  # a full disk, a directory that is not ours: nobody needs to read where in the code
+        log.debug("%s", error, exc_info=True)
+        print(f"barnabas: {error}", file=sys.stderr)
+        return 1
 
 
 def _configuration(args: argparse.Namespace) -> Configuration:
     """The file named by -c; else one mirror from the command line or the environment; else barnabas.yaml here."""
     refuse_half(args)
-    if args.config:
+    if args.config is not None:
         return load(Path(args.config))
-    single = from_arguments(args) if getattr(args, "source", None) else from_environment(os.environ)
+    single = from_arguments(args) if getattr(args, "source", None) is not None else from_environment(os.environ)
     if single is not None:
         return configured(*single)
     if Path(DEFAULT_FILE).exists():

@@ -54,7 +54,7 @@ def destination_name(mirror: Mirror, topic: str, identifier: str = "") -> str:
     else:
         values = {"topic": topic, "source": mirror.source, "destination": mirror.destination, "identifier": identifier}
         name = re.sub(r"\{(\w+)\}", lambda found: values[found.group(1)], mirror.to)
-    where = f'mirror "{mirror.name}": {topic} would become {name!r}'
+    where = f'{mirror.place}: mirror "{mirror.name}": {topic} would become {name!r}'.removeprefix(": ")
     if not name or name in (".", "..") or not LEGAL_NAME.fullmatch(name):
         raise ConfigError(
             f"{where}; a topic's name has letters, digits, dots, dashes and underscores only: change `to`"
@@ -64,3 +64,9 @@ def destination_name(mirror: Mirror, topic: str, identifier: str = "") -> str:
     if INTERNAL.fullmatch(name):
         raise ConfigError(f"{where}, a name kept for internal topics: change `to`")
     return name
+
+
+def refuse_wrong_template(mirror: Mirror) -> None:
+    """ConfigError where no topic at all could be called as `to` says."""
+    if isinstance(mirror.to, str):
+        destination_name(mirror, "topic", mirror.identifier or "identifier")

@@ -15,7 +15,7 @@ from barnabas.lab.security import Mechanism, Protocol, Security
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("lab", help="two Kafka clusters and two registries on this machine")
     parser.add_argument("action", choices=["up", "down", "status"])
-    parser.add_argument("--directory", type=Path, metavar="DIR", help=f"where it lives ({lab.default_directory()})")
+    parser.add_argument("--directory", type=Path, metavar="DIR", help="where it lives (~/.local/state/barnabas/lab)")
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1, help="in each cluster")
     parser.add_argument("--sasl", choices=["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], help="clients must log in")
     parser.add_argument("--tls", action="store_true", help="listeners with certificates made on the spot")

@@ -33,6 +33,9 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     surveyor = Surveyor(configuration, mirror)
     topic = surveyor.destination.topics([mirror.quarantine_topic]).get(mirror.quarantine_topic)
     if topic is None:
+        if args.action == "list" and args.format == "json":
+            print(json.dumps({"records": 0, "shown": []}, indent=2))
+            return 0
         print(f'mirror "{mirror.name}": nothing was set aside; there is no topic {mirror.quarantine_topic}')
         return 0
     return _list(args, surveyor, topic.topic_id) if args.action == "list" else _replay(surveyor, topic.topic_id)

@@ -17,7 +17,15 @@ from barnabas.config.secret import Secret, Text
 Scalar = str | int | float | bool
 
 
-ReadableFile = Annotated[Path, AfterValidator(Path.expanduser)]  # looked for when it is needed, see needs.py
+def at_home(path: Path) -> Path:
+    """The path with a leading ~ or ~user written out."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise PydanticCustomError("file", "{p}: {e}", {"p": str(path), "e": str(error)}) from None
+
+
+ReadableFile = Annotated[Path, AfterValidator(at_home)]  # looked for when it is needed, see needs.py
 
 
 def _http(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from barnabas.errors import ConfigError
 
+Keys = tuple[str | int, ...]
 MERGE = "tag:yaml.org,2002:merge"
 WHOLE = ("from", "to", "start", "replication", "partitions")  # one choice each: half of another means nothing
 
@@ -21,6 +23,7 @@ class Section(dict[str, Any]):
         super().__init__()
         self.line = line
         self.lines: dict[str, int] = {}
+        self.empty: tuple[Keys, ...] = ()  # of a whole document: keys behind which nothing stands
 
     def put(self, key: str, value: Any, line: int) -> None:
         self[key] = value
@@ -72,12 +75,31 @@ def parse(text: str, name: str) -> Section:
     if not isinstance(root, Section):
         kind = "list" if isinstance(root, Items) else "single value"
         raise ConfigError(f"{name}:1: the document is a {kind}; it must be a map with `clusters` in it")
+    root.empty = tuple(_empty(node)) if node is not None else ()
     return root
+
+
+def _empty(node: yaml.Node, path: Keys = ()) -> Iterator[Keys]:
+    """Where a key has no value, not even a `null` that somebody wrote: what stood below it may be commented out."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    for key_node, value_node in pairs:
+        yield from _empty(value_node, (*path, key_node.value))
+    if isinstance(node, yaml.SequenceNode):
+        for at, item in enumerate(node.value):
+            yield from _empty(item, (*path, at))
+    if path and isinstance(node, yaml.ScalarNode) and not node.value and node.style is None:
+        yield path
 
 
 def _discreet(problem: str) -> str:
     """Without the name of an alias or a tag: a password that begins with * or ! and lacks its quotes is read as one."""
     return re.sub(r"(alias|tag) '.*'", r"\1: quote what begins with * or !", problem)
+
+
+def discreet(key: str) -> str:
+    """Without what stands after a colon: a password whose space before it was forgotten is read as part of its key."""
+    word, colon, _ = key.partition(":")
+    return word + (":…" if colon else "")
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, name: str) -> Any:
@@ -111,7 +133,8 @@ def _section(loader: yaml.SafeLoader, node: yaml.MappingNode, name: str) -> Sect
         if not isinstance(key, str):
             raise ConfigError(f"{name}:{line}: a key must be a word, not a map or a list")
         if key in section:
-            raise ConfigError(f"{name}:{line}: `{key}` stands twice, first in line {section.lines[key]}; keep one")
+            first = section.lines[key]
+            raise ConfigError(f"{name}:{line}: `{discreet(key)}` stands twice, first in line {first}; keep one")
         section.put(key, _value(loader, value_node, name), line)
     inherited = inherited or Section(section.line)
     for key, value in inherited.items():
@@ -145,7 +168,7 @@ def merged(defaults: Section, own: Section) -> Section:
     return result
 
 
-def written(root: Section, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def written(root: Section, path: Keys) -> Keys:
     """The steps of `path` that stand in the document: a validator's own words for its inside do not."""
     here: Any = root
     found: list[str | int] = []
@@ -157,7 +180,7 @@ def written(root: Section, path: tuple[str | int, ...]) -> tuple[str | int, ...]
     return tuple(found)
 
 
-def line_of(root: Section, path: tuple[str | int, ...]) -> int:
+def line_of(root: Section, path: Keys) -> int:
     """The line of the deepest part of `path` that is in the document."""
     line, here = root.line, root
     for step in path:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from barnabas.config.cluster import Cluster, Strict
-from barnabas.config.document import Items, Section, line_of, merged, read, written
+from barnabas.config.document import Items, Keys, Section, discreet, line_of, merged, read, written
 from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
@@ -20,8 +20,6 @@ from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
-Keys = tuple[str | int, ...]
-
 OWN_TO_GROUP = ("name", "mirrors", "enabled")
 PLAIN_WORDS = {
     "missing": "is missing",
@@ -109,6 +107,9 @@ class _Document:
             for key, value in self.optional("tunnels").items()
         }
         self.refuse_wrong_tunnels(clusters, tunnels)
+        for path in self.root.empty:
+            what = "nothing stands behind it: give it a value, {} for its defaults, or leave it out"
+            raise self.complaint(path, what)
         return Configuration(
             clusters=clusters,
             mirrors=mirrors,
@@ -151,7 +152,8 @@ class _Document:
         names: set[str] = set()
         for where, group in self.groups():
             if not isinstance(group.get("name"), str):
-                raise self.complaint((*where, "name"), "a group needs a name")
+                what = "must be text: put it in quotes" if "name" in group else "a group needs a name"
+                raise self.complaint((*where, "name"), what)
             members = group.get("mirrors")
             if not isinstance(members, Items) or not members:
                 raise self.complaint((*where, "mirrors"), "must be a list of mirrors")
@@ -210,8 +212,11 @@ class _Document:
         source, to = settings.get("from"), settings.get("to", "{topic}")
         if isinstance(source, Items) and len(source) == 1:
             source = source[0]
+        if not isinstance(source, str | Items | Section) or not isinstance(to, str | Section):
+            return "unnamed"  # it is told what is wrong with those
         if not isinstance(source, str) or not isinstance(to, str):
-            raise self.complaint((*path, "name"), "a mirror of more than one topic needs a name of its own")
+            what = "a mirror of more than one topic, or whose `to` is a replacement, needs a name of its own"
+            raise self.complaint((*path, "name"), what)
         values = {"topic": source, "source": settings.get("source"), "destination": settings.get("destination")}
         for key, value in values.items():
             to = to.replace(f"{{{key}}}", str(value))
@@ -246,19 +251,13 @@ class _Document:
 
     def place(self, path: Keys, line: int | None = None) -> str:
         line = line_of(self.root, path) if line is None else line
-        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{_discreet(step)}" for step in path).lstrip(".")
+        dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{discreet(step)}" for step in path).lstrip(".")
         return f"{self.name}:{line}: {dotted}"
 
 
 def _said(kind: str, message: str) -> str:
     """What pydantic says, in words of a configuration file."""
     return PLAIN_WORDS.get(kind) or message.replace("Input should be", "must be", 1)
-
-
-def _discreet(key: str) -> str:
-    """Without what stands after a colon: a password whose space before it was forgotten is read as part of its key."""
-    word, colon, _ = key.partition(":")
-    return word + (":…" if colon else "")
 
 
 def _unknown(key: str) -> str:

@@ -99,6 +99,13 @@ class Mirror(Strict):
     def _point(cls, value: Any) -> Any:
         return start_of(value)
 
+    @field_validator("where")
+    @classmethod
+    def _says_something(cls, where: str | None) -> str | None:
+        if where is not None and not where.strip():
+            raise PydanticCustomError("where", "is empty: write a condition, or leave it out to copy every record")
+        return where
+
     @field_validator("consumer", "producer")
     @classmethod
     def _harmless(cls, settings: dict[str, Scalar]) -> dict[str, Scalar]:

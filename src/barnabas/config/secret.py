@@ -28,13 +28,16 @@ class Secret:
         there when the configuration was read, so it may be about to be replaced. An empty one is not there either."""
         kind, _, name = self.reference.partition(":")
         if kind == "env":
-            if not os.environ.get(name):
+            text = os.environ.get(name, "").rstrip("\r\n")
+            if not text:
                 raise ConfigError(f"environment variable {name} is {'empty' if name in os.environ else 'not set'}")
-            return os.environ[name]
+            return text
         try:
             text = Path(name).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        except UnicodeDecodeError:
+            raise Unavailable(f"secret file {name} cannot be read: not UTF-8 text") from None
+        except (OSError, RuntimeError, ValueError) as error:  # no such file; no such user's home; no path at all
+            reason = error.strerror if isinstance(error, OSError) else error
             raise Unavailable(f"secret file {name} cannot be read: {reason}") from None
         if not text:
             raise Unavailable(f"secret file {name} is empty")
@@ -75,4 +78,8 @@ class Text(Secret):
 
     @classmethod
     def _validated(cls, value: object) -> Text:
-        return value if isinstance(value, Text) else cls(str(value))
+        if isinstance(value, Text):
+            return value
+        if not isinstance(value, str):
+            raise PydanticCustomError("text", "must be text: put it in quotes")
+        return cls(value)

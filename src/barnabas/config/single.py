@@ -20,7 +20,9 @@ OPTIONS = {"from": "source", "to": "destination", "topics": "topics"}  # of `run
 
 def refuse_half(args: argparse.Namespace) -> None:
     """ConfigError for options of a run without a file that would be passed over."""
-    given = [f"--{word}" for word, key in OPTIONS.items() if getattr(args, key, None)]
+    if args.config == "":
+        raise ConfigError("-c names no file: is a variable empty?")
+    given = [f"--{word}" for word, key in OPTIONS.items() if getattr(args, key, None) is not None]
     if given and args.config:
         raise ConfigError(f"{given[0]} stands instead of a file: leave it out, or -c {args.config}")
     if given and "--from" not in given:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from barnabas.config.cluster import Strict
 from barnabas.errors import ConfigError
 
+FEWEST = 10**10  # milliseconds, four months: fewer are seconds, or a date without its quotes
 LARGEST = 2**63 - 1  # of Kafka's offsets and timestamps
 
 
@@ -31,6 +32,12 @@ def start_of(value: Any) -> Any:
     if millis is None:
         raise PydanticCustomError(
             "start", "must be earliest, latest, a timestamp such as 2026-01-31T00:00:00Z, or {offsets: …}"
+        )
+    if isinstance(value, int) and 0 < millis < FEWEST:
+        raise PydanticCustomError(
+            "start",
+            "a number is milliseconds since 1970, and {n} are early in that year: put a date in quotes",
+            {"n": value},
         )
     if millis < 0:
         raise PydanticCustomError("start", "is before 1970, where Kafka's timestamps begin: write earliest")

@@ -22,7 +22,8 @@ class Count(Strict):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if (self.fixed is None) == (self.source is None):
+        bounded = self.fixed is not None and self.model_fields_set & {"min", "max"}
+        if (self.fixed is None) == (self.source is None) or bounded:
             raise PydanticCustomError("count", "give a number, or {from: source} with `min` and `max`")
         if self.max is not None and self.max < self.min:
             raise PydanticCustomError("count", "`max` {max} is below `min` {min}", {"max": self.max, "min": self.min})

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_
 from pydantic_core import PydanticCustomError
 
 from barnabas.config.address import HOST_NAME, Address, is_ip
-from barnabas.config.cluster import Strict
+from barnabas.config.cluster import ReadableFile, Strict
 
 __all__ = ["HOST_NAME", "Address", "Connect", "Limits", "Serve", "Tunnel", "is_ip"]
 
@@ -78,12 +78,7 @@ class Tunnel(Strict):
     """One tunnel: the cluster it leads to, the shared key file, and both ends."""
 
     cluster: str
-    key: Path
+    key: ReadableFile
     serve: Serve
     connect: Connect = Connect()
     limits: Limits = Limits()
-
-    @field_validator("key")
-    @classmethod
-    def _home(cls, key: Path) -> Path:
-        return key.expanduser()

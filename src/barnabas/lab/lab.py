@@ -80,7 +80,10 @@ class LabStatus:
 
 def default_directory() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "barnabas" / "lab"
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "state") / "barnabas" / "lab"
+    except RuntimeError:
+        raise Refused("this user has no home directory: say where the lab lives with --directory DIR") from None
 
 
 def up(

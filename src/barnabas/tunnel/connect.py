@@ -117,6 +117,7 @@ class TunnelClient:
                 log.warning('tunnel "%s": a connection could not be accepted: %s', self.name, error.strerror)
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
+            await asyncio.sleep(0)  # whoever is connected has a turn, however many wait to be
             who = str(Address(address[0], address[1]))
             if len(self._sessions) >= self.limits.connections:
                 connection.close()

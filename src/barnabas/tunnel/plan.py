@@ -46,7 +46,7 @@ def _source(name: str, tunnel: Tunnel, bootstrap: Sequence[Address]) -> Side:
         notes.append("in: give connect.from in the configuration and open the port to that address only")
     return Side(
         name="source",
-        command=f"barnabas tunnel serve --tunnel {name}",
+        command=f"barnabas tunnel serve -c FILE --tunnel {name}",
         key=str(tunnel.key),
         openings=(
             Opening("in", peer, str(public)),
@@ -64,13 +64,13 @@ def _destination(name: str, tunnel: Tunnel, bootstrap: Sequence[Address]) -> Sid
     if tunnel.serve.brokers == "discover":
         notes.append(
             f"names: also every discovered broker, number N on {loopback_of(first, FIRST_DISCOVERED)} plus N; "
-            f"`barnabas tunnel hosts --tunnel {name}` prints them all once serve runs"
+            f"`barnabas tunnel hosts -c FILE --tunnel {name}` prints them all once serve runs"
         )
     if not tunnel.connect.write_hosts:
         notes.append("names: into /etc/hosts by `connect --write-hosts`, or by hand from `barnabas tunnel hosts`")
     return Side(
         name="destination",
-        command=f"barnabas tunnel connect --tunnel {name}",
+        command=f"barnabas tunnel connect -c FILE --tunnel {name}",
         key=str(tunnel.key),
         openings=(Opening("out", tunnel.connect.origin or "this machine", str(tunnel.serve.address)),),
         listens=tuple(f"{loopback_of(first, target.number)}:{target.address.port}" for target in targets),

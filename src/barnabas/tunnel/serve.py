@@ -83,6 +83,7 @@ class TunnelServer:
                 log.warning('tunnel "%s": a connection could not be accepted: %s', self.name, error.strerror)
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
+            await asyncio.sleep(0)  # whoever is connected has a turn, however many wait to be
             who = str(Address(address[0], address[1]))
             # Counted apart, so that strangers who do not finish their handshake take no place from connections.
             if max(self._handshakes, len(self._sessions) - self._handshakes) >= self.limits.connections:
