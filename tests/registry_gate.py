@@ -14,6 +14,7 @@ from barnabas.lab.ports import LOOPBACK, free_ports
 
 PASSED_ON = ("Content-Type", "Accept")
 UNAUTHORIZED = b'{"error_code":40101,"message":"Unauthorized"}'
+BROKEN = b'{"error_code":50001,"message":"Error in the backend data store"}'
 SECONDS = 10
 
 
@@ -31,6 +32,7 @@ class Gate:
         self.demands = demands
         self.client = httpx.Client(base_url=f"http://{there.netloc}", timeout=SECONDS, trust_env=False)
         self.is_shut = False
+        self.registers = True  # else it answers 500 to whoever registers a schema, and all else is well
         self._certificate = certificate
         self._server: _Server | None = None
 
@@ -85,6 +87,9 @@ class _Passage(BaseHTTPRequestHandler):
             return
         if gate.demands is not None and self.headers.get("Authorization") != gate.demands:
             self._answer(401, "application/json", UNAUTHORIZED)
+            return
+        if not gate.registers and self.command == "POST" and self.path.endswith("/versions"):
+            self._answer(500, "application/json", BROKEN)
             return
         headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
         answer = gate.client.request(self.command, self.path, content=body, headers=headers)

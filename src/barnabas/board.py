@@ -123,8 +123,10 @@ class MirrorBoard:
             self.state, self.error = "waiting", reason
 
     def lag(self) -> int:
+        """What has not been worked through: past that, positions follow where nothing was there to copy."""
         with self._lock:
-            return sum(max(0, end - self.committed.get(p, 0)) for p, end in self.ends.items())
+            done = {p: max(at, self.planned.get(p, 0)) for p, at in self.committed.items()}
+            return sum(max(0, end - done.get(p, 0)) for p, end in self.ends.items())
 
     def lag_seconds(self) -> float:
         """How long ago everything that was there had been copied."""

@@ -13,12 +13,15 @@ A sentence in an error says where, what with its numbers, what it means and what
 """
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 
 class BarnabasError(Exception):
     """The root: caught only by the command line and by the retry loop."""
 
     exit_code = 1
+    details: Mapping[str, Any] = {}  # plain values for the retry loop; they come along from a worker
 
 
 class ConfigError(BarnabasError):

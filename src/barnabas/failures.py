@@ -12,6 +12,7 @@ class BatchTooLarge(Unavailable):
     """A batch of large records did not fit into the memory there is for it."""
 
 
+PLAN = "=== Streaming Query ==="
 TOO_LARGE = "too large for one batch (if it stays so: -XX:MaxDirectMemorySize in spark.driver.defaultJavaOptions)"
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
@@ -47,6 +48,7 @@ def explained(text: str, where: str) -> BarnabasError:
     ours = unmarked(text)
     if ours is not None:
         return ours
+    text = text.partition(PLAN)[0]  # behind it stand names of topics and the words of `where`, which may be any
     for pattern, kind, meaning in MEANINGS:
         found = re.search(pattern, text)
         if found:

@@ -134,7 +134,9 @@ def _spread(mirror: Mirror, survey: Survey, creations: tuple[Creation, ...]) -> 
     if mirror.kind != "mux":
         return 0
     there = survey.destination.get(mirror.intermediate_topic)
-    return there.partitions if there else max((creation.partitions for creation in creations), default=1)
+    now = there.partitions if there else max((creation.partitions for creation in creations), default=1)
+    first = survey.ledger.spread if survey.ledger else 0
+    return min(first or now, now)  # over more, a source partition would go on elsewhere, and overtake itself
 
 
 def route_number(topic: str) -> int:

@@ -83,7 +83,8 @@ def prepare(
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
     )
-    _note_beginnings(task, plan, mirror.takes if mirror.takes != epoch.state.takes else None)
+    known = epoch.state.takes, epoch.state.spread
+    _note_beginnings(task, plan, mirror.takes if known != (mirror.takes, plan.spread) else None)
     return Prepared(plan, epoch, task, ledger_now)
 
 
@@ -143,7 +144,7 @@ def _note_beginnings(task: WriteTask, plan: Plan, takes: Mapping[str, Any] | Non
     lines: list[tuple[bytes, bytes | None]] = [
         (records.loss_key(loss), records.loss_value(loss)) for loss in plan.losses
     ]
-    lines += [(records.takes_key(), records.takes_value(takes))] if takes else []
+    lines += [(records.takes_key(), records.takes_value(takes, plan.spread))] if takes else []
     for partition, position in fresh.items():
         lines.append((records.position_key(partition), records.position_value(replace(position, epoch=task.epoch))))
         lines.append((records.position_key(partition, "advance"), None))

@@ -87,6 +87,8 @@ class ReceiptListener:
             board = self._boards.get(name)
             if board is None or not progress["sources"] or progress["batchId"] <= self._taken.get(name, -1):
                 return
+            if "addBatch" not in progress["durationMs"]:  # nothing was there, and the next one has the same number
+                return
             read = _read(progress)  # before it counts as taken: one that cannot be read must not pass for copied
             self._taken[name] = progress["batchId"]
             board.batch(**read)

@@ -19,7 +19,7 @@ from barnabas import failures, query, session
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
-from barnabas.errors import Refused, TopicsNeeded, Unavailable
+from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
 from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
@@ -69,6 +69,7 @@ class Replication:
         self._topics_seen: frozenset[str] | None = None
         self._absent: list[str] = []
         self._last_epoch: int | None = None
+        self._known_epoch: int | None = None  # the last one, ours or not, that is no reason to stop
         self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
         self._positions: dict[Partition, int] = {}
@@ -122,10 +123,13 @@ class Replication:
             return self._no_topic()
         self.board.see(survey.offsets)
         self._hold_for_registries(surveyor)
-        if self._last_epoch is not None:
-            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
+        if self._known_epoch is not None:
+            surveyor.refuse_newer_epoch(self._known_epoch, self.run_name)
+        else:
+            self._known_epoch = survey.ledger.epoch if survey.ledger else -1
         prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
-        self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
+        self._last_epoch = self._known_epoch = prepared.epoch.number
+        self._ledger_id = prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
@@ -139,6 +143,10 @@ class Replication:
                 self._weighs = session.too_large(self.spark, self._record_bytes)
             over = self._stream(prepared, watch)
             return over
+        except BarnabasError as failure:
+            if self._resolver is not None:
+                self._resolver.count(failure)
+            raise
         finally:
             watch.close()
             self._release(ends=over or self.stop.is_set())
@@ -151,6 +159,7 @@ class Replication:
         if self._resolver is None or self._resolver.settings != settings:
             self._resolver = Resolver(settings)
             self.board.breakers = self._resolver.breakers
+        self._resolver.hold()
         self._resolver.ping()
 
     def _sampled(self, surveyor: Surveyor, prepared: Prepared) -> float:
@@ -232,7 +241,10 @@ class Replication:
                 self.listener.forget(name)
 
     def _look_after(self, running: StreamingQuery, prepared: Prepared, watch: Watch) -> bool:
+        batches = self.board.batches
         while not self.stop.wait(LOOK_SECONDS):
+            if self._resolver is not None and self.board.batches > batches:
+                self._resolver.settle()
             if not running.isActive:
                 failed = running.exception()
                 if failed is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from barnabas.errors import Fenced
+from barnabas.errors import Fenced, Unavailable
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger.alive import SignsOfLife
 from barnabas.ledger.topic import folded, ledger_partition
@@ -30,6 +30,7 @@ class Watch:
         self._ledger = surveyor.mirror.ledger_topic
         self._plan = prepared.plan
         self._epoch = prepared.epoch.number
+        self._ledger_id = prepared.ledger_id
         self._reader = PartitionReader(surveyor.to_destination, self._ledger, committed=False)
         self._read_to = self._epoch + 1
         self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
@@ -43,6 +44,8 @@ class Watch:
         if not now and not self._is_due("epoch", self.EPOCH_SECONDS):
             return
         mark = self._surveyor.destination.high_watermark(ledger_partition(self._ledger))
+        if mark < self._read_to:
+            self._refuse_another_ledger()
         state = folded(self._ledger, self._reader.read(self._read_to, mark))
         self._read_to = max(self._read_to, mark)
         if state.epoch > self._epoch:
@@ -50,6 +53,12 @@ class Watch:
                 f'mirror "{self._surveyor.mirror.name}": {state.epoch_run} has taken over (epoch {state.epoch}, ours '
                 f"was {self._epoch}); this run stops: is a second barnabas meant to run?"
             )
+
+    def _refuse_another_ledger(self) -> None:
+        """A mark may go back for a moment, where a broker fails; in a topic that was made anew it begins anew."""
+        there = self._surveyor.destination.topics([self._ledger]).get(self._ledger)
+        if there is None or there.topic_id != self._ledger_id:
+            raise Unavailable(f"ledger {self._ledger} is not the one this run began with: was it deleted?")
 
     def give_sign_of_life(self) -> None:
         """Tells `status` and `position` that this mirror runs."""

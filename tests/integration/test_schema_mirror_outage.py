@@ -69,7 +69,7 @@ class Load:
 
 
 def orders(lands: Lands) -> list[Schema]:
-    return versions(f"Order_{lands.mark}", 2)
+    return versions(f"Order_{lands.mark}", 3)
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,20 @@ def test_a_mirror_holds_while_the_destinations_registry_is_gone_then_continues_a
             assert page.one("barnabas_breaker", cluster="source", operation="ping", state="closed") == 1
             guarded.gates[1].open()
             _wait(run, lambda: written(*there) > standing, "the mirror to continue")
+            guarded.gates[1].registers = False
+            load.version = 3
+            registering = {**labels, "operation": "register"}
+            _wait(run, lambda: page.one("barnabas_breaker", **registering) == 1, "its own breaker for registering")
+            assert page.one("barnabas_breaker", **{**registering, "operation": "schema"}) == 0
+            guarded.gates[1].registers, standing = True, written(*there)
+            _wait(run, lambda: written(*there) > standing, "the mirror to continue once more")
         _wait(run, lambda: page.one("barnabas_lag_records") == 0 and _arrived(guarded) == load.written, "no lag")
         assert 1.0 not in page.values("barnabas_breaker", **labels)
         run.signal(signal.SIGTERM)
         assert run.wait() == 0, run.messages
     here, copy = read_all(lands.source.bootstrap, topic), read_all(*there)
     ids = translated(here, copy)
-    assert len(ids) == 2 and not set(ids) & set(ids.values())
+    assert len(ids) == 3 and not set(ids) & set(ids.values())
     read = AvroDeserializer(lands.clients()[1])
     for record in copy:
         order = read(record.value, value_of(there[1]))

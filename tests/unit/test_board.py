@@ -141,6 +141,11 @@ def test_a_rate_is_over_the_time_that_passed(board: MirrorBoard, monkeypatch: py
     assert last == (0.0, 0.0)
 
 
+def test_what_was_worked_through_without_a_record_to_copy_is_no_lag(board: MirrorBoard) -> None:
+    batch(board, [receipt(P0, 10, 99)], {P0: 100, P1: 50})
+    assert board.lag() == 0 and board.lag_seconds() < 1
+
+
 def test_a_summary_says_what_was_copied(board: MirrorBoard) -> None:
     batch(board, [receipt(P0, 10, 100)], {P0: 100, P1: 50})
     board.change("done")

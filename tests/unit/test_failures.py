@@ -84,6 +84,14 @@ def test_an_outcome_comes_back_through_a_java_stack_trace_as_it_was(kind: type[B
     assert type(found) is kind and str(found) == says
 
 
+def test_what_the_retry_loop_must_know_comes_along() -> None:
+    error = Unavailable("it failed itself")
+    error.details = {"registry": "grape", "operation": "register", "failures": 3}
+    found = brought_back(error)
+    assert found is not None and found.details == error.details
+    assert BarnabasError.details == {}
+
+
 def test_an_error_of_a_border_comes_back_as_the_kind_of_ours_that_it_is() -> None:
     found = brought_back(Conflict("subject orders-value"))
     assert type(found) is Refused and str(found) == "subject orders-value"
@@ -116,6 +124,13 @@ def test_every_row_of_the_table_is_tried_above() -> None:
 def test_our_own_outcome_goes_before_whatever_else_the_text_says() -> None:
     error = explained(STACK.format(marker=str(marked(BadRecord("offset 5")))), "here")
     assert type(error) is BadRecord and str(error) == "offset 5"
+
+
+def test_names_of_topics_and_the_words_of_where_explain_nothing() -> None:
+    plan = "=== Streaming Query ===\nCurrent Committed Offsets: {PAYMENT_TIMEOUT-0: 5}\nFilter (x = 'TIMEOUT')"
+    error = explained(f"org.apache.arrow.memory.OutOfMemoryException: no room\n{plan}", "here")
+    assert isinstance(error, BatchTooLarge)
+    assert type(explained(f"odd\n{plan}", "here")) is Unexplained
 
 
 def test_what_nobody_has_named_shows_its_python_line_and_is_unexplained() -> None:

@@ -275,3 +275,12 @@ def test_a_loss_of_one_partition_leaves_the_others_where_they_were() -> None:
 def test_a_plan_without_topics_is_empty() -> None:
     plan = planned(mirror(), Clusters(()).survey())
     assert (plan.routes, plan.records, plan.absent) == ((), 0, ("orders",))
+
+
+def test_a_mux_spreads_its_sources_as_it_began_however_many_partitions_are_added() -> None:
+    mux = mirror(kind="mux", identifier="eu")
+    for partitions, first, spread in ((4, 0, 4), (8, 4, 4), (3, 4, 3)):
+        survey = replace(BOTH, destination=(topic("mux-replication_eu", partitions),), positions={}).survey()
+        assert survey.ledger is not None
+        survey.ledger.spread = first
+        assert planned(mux, survey).spread == spread

@@ -46,6 +46,7 @@ def progress(batch: int, *, records: int = 5, **others: Any) -> dict[str, Any]:
         "batchId": batch,
         "batchDuration": 20,
         "numInputRows": records,
+        "durationMs": {"addBatch": 15},
         "sources": [{"endOffset": end, "latestOffset": end}],
         "observedMetrics": {"receipts": {"all": [receipt]}},
         **others,
@@ -116,3 +117,12 @@ def test_a_progress_that_cannot_be_read_is_not_counted_as_taken_and_fails_where_
     with pytest.raises(AttributeError):
         caught_up(listener, unreadable)
     assert board.batches == 0
+
+
+def test_one_that_only_says_that_nothing_was_there_is_not_taken_for_the_next_micro_batch(board: MirrorBoard) -> None:
+    listener = ReceiptListener()
+    listener.follow(QUERY, board)
+    idle = progress(1, records=0, durationMs={"latestOffset": 3})
+    listener.catch_up(Ended(progress(0), idle))  # type: ignore[arg-type]
+    listener.catch_up(Ended(progress(0), idle, progress(1)))  # type: ignore[arg-type]
+    assert (board.records, board.batches) == (10, 2)

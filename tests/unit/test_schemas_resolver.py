@@ -127,3 +127,32 @@ def test_a_schema_without_a_name_is_unresolved_where_subjects_are_named_after_re
         for found in (by_record.destination_id(0, "value", 7), by_record.bring_guid(0, "value", GUID)):
             assert isinstance(found, Unresolved) and found.known
             assert "has no record name" in found.reason
+
+
+def test_failures_of_workers_open_a_breaker_that_outlives_them(servers: tuple[Server, Server]) -> None:
+    now = [0.0]
+    source, destination = (RegistrySettings(n, s.url) for n, s in zip(("orange", "grape"), servers, strict=True))
+    resolver = Resolver(TranslationSettings("m", source, destination, SchemaRules(), ()), clock=lambda: now[0])
+    failure = Unavailable("500")
+    failure.details = {"registry": "grape", "operation": "register", "failures": 3}
+
+    def state() -> str:
+        return resolver.breakers()["grape"]["register"].state
+
+    resolver.count(failure)
+    resolver.hold()  # three are not too many yet
+    resolver.count(failure)
+    assert state() == "open"
+    with pytest.raises(Unavailable, match="register: failed 6 times in a row, last with: 500"):
+        resolver.hold()
+    now[0] += destination.breaker_seconds
+    resolver.hold()
+    assert state() == "half-open"
+    resolver.count(failure)
+    assert state() == "open", "the one that tried it failed"
+    assert {each.state for each in resolver.breakers()["orange"].values()} == {"closed"}
+    now[0] += destination.breaker_seconds
+    resolver.hold()
+    resolver.settle()
+    assert state() == "closed"
+    resolver.close()

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.errors import Unavailable
 from barnabas.model import Partition, Range
 from barnabas.watch import Watch
 
@@ -18,11 +19,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def made() -> Watch:
+class Destination:
+    """A cluster whose ledger ends at a mark; `topic_id` is the ledger's."""
+
+    def __init__(self, mark: int, topic_id: str) -> None:
+        self.mark, self.topic_id = mark, topic_id
+
+    def high_watermark(self, ledger: Partition) -> int:
+        return self.mark
+
+    def topics(self, names: list[str]) -> dict[str, SimpleNamespace]:
+        return {name: SimpleNamespace(topic_id=self.topic_id) for name in names}
+
+
+def made(cluster: Destination | None = None) -> Watch:
     mirror = SimpleNamespace(ledger_topic="_barnabas.m", name="m")
     connection = SimpleNamespace(cluster="grape", properties={"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    surveyor = SimpleNamespace(mirror=mirror, to_destination=connection)
-    prepared = SimpleNamespace(plan=SimpleNamespace(routes=()), epoch=SimpleNamespace(number=7, run="r"))
+    surveyor = SimpleNamespace(mirror=mirror, to_destination=connection, destination=cluster)
+    epoch = SimpleNamespace(number=7, run="r")
+    prepared = SimpleNamespace(plan=SimpleNamespace(routes=()), epoch=epoch, ledger_id="first")
     return Watch(cast(Any, surveyor), cast(Any, prepared))
 
 
@@ -43,4 +58,17 @@ def test_a_position_that_tasks_move_is_left_to_them(clock: list[float]) -> None:
     for second in range(60):
         clock[0] += 1.1
         assert watch.stale({P0: Range(second * 100, second * 100 + 5), P1: Range(second, 1000)}) == {}
+    watch.close()
+
+
+def test_a_ledger_that_was_made_anew_between_two_looks_ends_the_epoch() -> None:
+    watch = made(Destination(mark=3, topic_id="second"))
+    with pytest.raises(Unavailable, match="is not the one this run began with"):
+        watch.refuse_newer_epoch(now=True)
+    watch.close()
+
+
+def test_a_mark_that_a_failing_broker_set_back_does_not() -> None:
+    watch = made(Destination(mark=3, topic_id="first"))
+    watch.refuse_newer_epoch(now=True)
     watch.close()

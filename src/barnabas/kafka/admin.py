@@ -77,16 +77,18 @@ class Admin:
                 largest=_largest(entries[name]),
             )
             for name, description in found.items()
+            if name in entries  # else it was deleted in between
         }
 
     def _entries(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Every setting of these topics that has a value; none of one that is gone meanwhile."""
+        """Every setting that has a value, of those of these topics that are still there."""
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         if not resources:
             return {}
         described = self._client.describe_configs(resources, request_timeout=ANSWER_SECONDS)
-        answers = {r.name: self._answer(f, f"settings of {r.name}", absent=True) or {} for r, f in described.items()}
-        return {name: {k: e for k, e in all_.items() if e.value is not None} for name, all_ in answers.items()}
+        answers = {r.name: self._answer(f, f"settings of {r.name}", absent=True) for r, f in described.items()}
+        there = {name: all_ for name, all_ in answers.items() if all_ is not None}
+        return {name: {k: e for k, e in all_.items() if e.value is not None} for name, all_ in there.items()}
 
     def offsets(self, partitions: Iterable[Partition]) -> dict[Partition, Offsets]:
         """First and last stable offset of each partition."""

@@ -55,7 +55,17 @@ def plain_producer(connection: Connection, *, once: bool = False) -> Producer:
 
     `once`: never twice, for a record whose offset means something.
     """
-    return Producer({**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once})
+    settings = {**connection.properties, **DURABILITY, "linger.ms": 0, "enable.idempotence": once}
+    return _made(settings, f'cluster "{connection.cluster}"')
+
+
+def _made(settings: dict[str, Any], where: str) -> Producer:
+    """A producer; Unavailable where there can be none now: its settings were taken before, a file may not be."""
+    try:
+        return Producer(settings)
+    except KafkaException as error:
+        said = error.args[0].str()
+        raise Unavailable(f"{where}: a client cannot be made now: {said}: is a file being replaced?") from None
 
 
 def append(
@@ -104,7 +114,7 @@ class TransactionalProducer:
         self.clean = True
         settings: dict[str, Any] = {**THROUGHPUT, **connection.properties, **(extra or {}), **DURABILITY}
         settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_SECONDS * 1000}
-        self._producer = Producer(settings)
+        self._producer = _made(settings, self.where)
         self.produce = self._producer.produce
         self.poll = self._producer.poll
         self.flush = self._producer.flush

@@ -5,7 +5,8 @@
     {"kind":"position","topic":…,"partition":…}            the next offset to copy, written with the records (A)
     {"kind":"advance","topic":…,"partition":…}             the same past records that no reader will ever see
     {"kind":"loss","topic":…,"partition":…,"first":…}      source records that were gone before they were copied
-    {"kind":"takes"}                                       the mirror's `from`: all it took then has a position
+    {"kind":"takes"}                                       the mirror's `from`: all it took then has a position; and
+                                                           over how many partitions a mux spreads its sources
     {"kind":"alive"}                                       the running epoch's sign of life, struck out at its end
     {"kind":"act","at":…}                                  what a person did to the positions
 
@@ -79,8 +80,8 @@ def takes_key() -> bytes:
     return encoded({"kind": "takes"})
 
 
-def takes_value(takes: Mapping[str, Any]) -> bytes:
-    return encoded({"version": VERSION, "from": takes})
+def takes_value(takes: Mapping[str, Any], spread: int = 0) -> bytes:
+    return encoded({"version": VERSION, "from": takes, "spread": spread})
 
 
 def alive_key() -> bytes:
@@ -126,6 +127,7 @@ class LedgerState:
     losses: dict[tuple[Partition, int], Loss] = field(default_factory=dict)
     acts: dict[int, Act] = field(default_factory=dict)
     takes: Mapping[str, Any] | None = None
+    spread: int = 0
     alive: tuple[int, int] | None = None  # epoch and time of the last sign of life
 
     def add(self, offset: int, key: bytes | None, value: bytes | None) -> None:
@@ -161,7 +163,7 @@ class LedgerState:
             loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
             _put(self.losses, (partition, name["first"]), loss)
         elif kind == "takes":
-            self.takes = body and body["from"]
+            self.takes, self.spread = (body["from"], body["spread"]) if body else (None, 0)
         elif kind == "alive":
             self.alive = (body["epoch"], body["at"]) if body else None
         elif kind == "act":

@@ -6,7 +6,7 @@ record and stop. There is no third case (B).
 
 from __future__ import annotations
 
-from barnabas.errors import Fenced
+from barnabas.errors import Fenced, Unavailable
 from barnabas.kafka.producer import TransactionalProducer, append
 from barnabas.ledger import records
 from barnabas.ledger.topic import read_state
@@ -29,6 +29,8 @@ def opened_writer(
     # 2. from here on the next driver will find us; said twice, by a retry, is said once
     registration = records.writer_key(transactional_id, epoch), records.writer_value(run)
     (offset,) = append(connection, ledger, [registration])
+    if offset <= epoch:
+        raise Unavailable(f"ledger {ledger} is shorter than it was: was it deleted and made anew?")
     # 3. or we find it
     newer = newer_epoch(connection, ledger, epoch + 1, offset)
     if newer is not None:

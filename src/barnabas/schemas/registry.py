@@ -13,6 +13,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -71,6 +72,25 @@ class RegistryClient:
     def breakers(self) -> dict[str, BreakerState]:
         """The state of each operation's breaker, for metrics and `status`."""
         return {operation: breaker.snapshot() for operation, breaker in self._breakers.items()}
+
+    def hold(self) -> None:
+        """Raises `Unavailable` while a breaker is open."""
+        for breaker in self._breakers.values():
+            if breaker.snapshot().state == "open":
+                breaker.enter()
+
+    def count(self, operation: str, failures: int, error: str) -> None:
+        """An operation failed so many times elsewhere, with the same settings."""
+        breaker = self._breakers[operation]
+        with suppress(Unavailable):  # where it was half-open, that was the one to try it
+            breaker.enter()
+        for _ in range(failures):
+            breaker.failed(error)
+
+    def settle(self) -> None:
+        """All went well elsewhere."""
+        for breaker in self._breakers.values():
+            breaker.succeeded()
 
     def ping(self) -> None:
         """Ask the cheapest question there is: raises where the registry is not there."""
@@ -188,6 +208,9 @@ class RegistryClient:
             raise
         except BaseException as error:
             breaker.failed(str(error) or type(error).__name__)
+            if isinstance(error, Unavailable):
+                failures = breaker.snapshot().failures
+                error.details = {"registry": self.settings.name, "operation": operation, "failures": failures}
             raise
         breaker.succeeded()
         return answer

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from barnabas.errors import Refused, Unavailable
+from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.schemas.answers import NoSuchPath
 from barnabas.schemas.breaker import BreakerState, Clock
 from barnabas.schemas.mirroring import Mirroring
@@ -60,6 +60,22 @@ class Resolver:
         """Raises where one of the registries does not answer: the driver holds its mirror by this."""
         self.ping_source()
         self.ping_destination()
+
+    def hold(self) -> None:
+        """Raises `Unavailable` while a breaker is open that the failures of workers have opened."""
+        self._source.hold()
+        self._destination.hold()
+
+    def count(self, failure: BarnabasError) -> None:
+        """A worker's failure: its own breakers live no longer than an epoch, those here as long as the run."""
+        for client in (self._source, self._destination):
+            if failure.details.get("registry") == client.settings.name:
+                client.count(failure.details["operation"], failure.details["failures"], str(failure))
+
+    def settle(self) -> None:
+        """Workers have got all their answers."""
+        self._source.settle()
+        self._destination.settle()
 
     def ping_source(self) -> None:
         self._source.ping()

@@ -42,7 +42,8 @@ class WriteTask:
 def marked(error: BarnabasError) -> RuntimeError:
     """An expected outcome on its way through Spark, which brings exceptions to the driver as text only."""
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    return RuntimeError(f"{_MARK}{json.dumps({'kind': kind.__name__, 'says': str(error)})}")
+    fields = {"kind": kind.__name__, "says": str(error), "details": dict(error.details)}
+    return RuntimeError(f"{_MARK}{json.dumps(fields)}")
 
 
 def unmarked(text: str) -> BarnabasError | None:
@@ -52,6 +53,7 @@ def unmarked(text: str) -> BarnabasError | None:
             fields, _ = json.JSONDecoder().raw_decode(text, found.end())
         except ValueError:  # cut off, or somebody else's words
             continue
-        kind: type[BarnabasError] = getattr(errors, fields["kind"])
-        return kind(fields["says"])
+        error: BarnabasError = getattr(errors, fields["kind"])(fields["says"])
+        error.details = fields["details"]
+        return error
     return None

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.errors import Refused, Unavailable
 from barnabas.schemas.resolver import Resolver, Unresolved
 from barnabas.schemas.settings import Side, TranslationSettings
 from barnabas.schemas.wire import GUID_HEADERS, MAGIC, PREFIX_BYTES, guid
@@ -29,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 SIDES: tuple[Side, ...] = ("key", "value")
 ROUTE_SHIFT = 32  # a route number and an id have 32 bits each and share one integer
 LOW_BITS = 2**ROUTE_SHIFT - 1
-KEPT_TRANSLATORS = 8
+KEPT_TRANSLATORS = 64  # a worker serves all mirrors of a run in turn
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def translator(settings: TranslationSettings, epoch: int) -> "Translator":
 
     A new epoch asks anew: what was not to be found may have been registered meanwhile.
     """
-    return Translator(settings, Resolver(settings))  # `epoch` only tells one from the next
+    try:
+        return Translator(settings, Resolver(settings))  # `epoch` only tells one from the next
+    except Refused as error:  # the driver's was made of the same settings: a file of theirs is being replaced
+        raise Unavailable(str(error)) from None
 
 
 class Translator:

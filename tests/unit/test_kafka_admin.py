@@ -1,0 +1,51 @@
+"""What a cluster says of a topic that is deleted between two questions: nothing, rather than half."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from barnabas.errors import Unavailable
+from barnabas.kafka.admin import Admin
+from barnabas.kafka.producer import TransactionalProducer, plain_producer
+from barnabas.model import Connection
+
+NOWHERE = {"bootstrap.servers": "127.0.0.1:9", "log_level": 0}
+
+
+def answer(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    if isinstance(value, Exception):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
+
+
+class Client:
+    """Still knows both topics; of one the settings are gone."""
+
+    def describe_topics(self, topics: Any, **_: Any) -> dict[str, Future[Any]]:
+        partition = SimpleNamespace(replicas=[1])
+        return {n: answer(SimpleNamespace(topic_id=n, partitions=[partition])) for n in ("kept", "deleted")}
+
+    def describe_configs(self, resources: Any, **_: Any) -> dict[Any, Future[Any]]:
+        gone = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        setting = {"retention.ms": SimpleNamespace(value="5", source=1)}
+        return {r: answer(gone if r.name == "deleted" else setting) for r in resources}
+
+
+def test_a_topic_whose_settings_are_gone_is_gone_and_not_without_settings() -> None:
+    admin = Admin(Connection("c", "127.0.0.1:9", NOWHERE))
+    admin._client = Client()  # type: ignore[assignment]
+    found = admin.topics(["kept", "deleted"])
+    assert {name: topic.settings for name, topic in found.items()} == {"kept": {"retention.ms": "5"}}
+
+
+def test_a_file_that_is_being_replaced_is_waited_for() -> None:
+    connection = Connection("c", "127.0.0.1:9", {**NOWHERE, "security.protocol": "SSL", "ssl.ca.location": "/no/ca"})
+    for make in (lambda: plain_producer(connection), lambda: TransactionalProducer(connection, "id")):
+        with pytest.raises(Unavailable, match="is a file being replaced"):
+            make()
