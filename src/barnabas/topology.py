@@ -5,7 +5,7 @@ A mux is followed into its intermediate topic and out of it again: the demux beh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.config.mirror import Mirror
@@ -92,11 +92,21 @@ def _all_behind(direct: Mapping[str, Iterable[str]], name: str) -> set[str]:
 
 
 def _paths(mirrors: Sequence[Mirror], place: Place, of: str | None) -> Iterator[Path]:
-    """Every way a topic takes from its place on, each with all its beginnings; none goes on from where it has been."""
+    """Every way a topic takes from its place on, each with all its beginnings; none goes on from where it has been.
+
+    Of ways through the same places that all skip what came from there, one is followed: where clusters copy each to
+    each, there are too many.
+    """
     waiting: list[Path] = [(hop,) for hop in _hops(mirrors, place, (), of)]
+    followed: set[Hashable] = set()
     while waiting:
         path = waiting.pop()
         yield path
+        if all(hop.mirror.provenance and hop.mirror.kind == "mirror" for hop in path):
+            way = path[-1].destination, frozenset((hop.source, hop.mirror.select) for hop in path)
+            if way in followed:
+                continue
+            followed.add(way)
         if not _circle(path) and (_stays(path[-1]) or path[-1].destination[0] not in _visited(path)):
             waiting += [(*path, hop) for hop in _hops(mirrors, path[-1].destination, path, of)]
 

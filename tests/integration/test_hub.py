@@ -99,6 +99,9 @@ def test_one_run_that_catches_up_brings_records_all_the_way_to_the_hub(
 ) -> None:
     given = {"members": [{"cluster": "spoke1", "identifier": "once"}], "to": "{identifier}.{topic}", "from": ["topic2"]}
     file = configuration(tmp_path / "once.yaml", clusters, intermediate="spoke", **given)
+    code, drawn = ran(tmp_path, "plan", "-c", file, "--format", "mermaid")
+    assert code == 0, drawn.messages
+    assert all(f"-- {stage}_once -->" in drawn.output for stage in ("mux", "relay", "demux")), drawn.output
     code, run = ran(tmp_path, "run", "--until-caught-up", "-c", file)
     assert code == 0, run.messages
     check_spoke(clusters["hub"], "spoke1", "once.topic2", "topic2")

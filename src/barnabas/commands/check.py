@@ -72,8 +72,9 @@ def _connect(args: argparse.Namespace, configuration: Configuration, mirrors: tu
 def _steps(configuration: Configuration, name: str) -> Iterator[Step]:
     cluster = configuration.clusters[name]
     reached = connection(name, cluster)
-    if cluster.tunnel:
-        yield from diagnose(cluster.tunnel, configuration.tunnels[cluster.tunnel], reached.properties)
+    for tunnel, ends in configuration.tunnels.items():
+        if ends.cluster == name:
+            yield from diagnose(tunnel, ends, reached.properties)
     try:
         admin = Admin(reached)
         yield Step("brokers", True, f"{admin.broker_count()} brokers, cluster id {admin.cluster_id()}")

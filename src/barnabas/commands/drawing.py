@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from barnabas.config.mirror import Mirror
+from barnabas.naming import destination_name
 from barnabas.plan import Plan
 
 Edge = tuple[str, str, str, str]  # cluster and topic, cluster and topic
@@ -39,9 +40,13 @@ def dot(drawn: Sequence[tuple[Mirror, Plan]]) -> str:
 
 
 def _edges(mirror: Mirror, plan: Plan) -> Iterable[Edge]:
-    """A demux writes what its records tell: its destination is drawn as its template."""
+    """What goes where, also of topics that are not there yet. A demux writes what its records tell: its destination is
+    drawn as its template."""
     for route in plan.routes:
         yield mirror.source, route.source, mirror.destination, route.destination
+    for name in plan.absent:
+        to = str(mirror.to) if mirror.kind == "demux" else destination_name(mirror, name)
+        yield mirror.source, name, mirror.destination, to
 
 
 def _clusters(drawn: Sequence[tuple[Mirror, Plan]]) -> dict[str, dict[str, str]]:

@@ -95,6 +95,8 @@ class Registry(Strict):
     password: Secret | None = None
     token: Secret | None = None
     ca: ReadableFile | None = None
+    certificate: ReadableFile | None = None
+    key: ReadableFile | None = None
 
     @field_validator("url")
     @classmethod
@@ -105,6 +107,8 @@ class Registry(Strict):
     def _one_way(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise PydanticCustomError("registry", "`username` and `password` go together: give both or neither")
+        if (self.certificate is None) != (self.key is None):
+            raise PydanticCustomError("registry", "`certificate` and `key` go together: give both or neither")
         if self.token is not None and self.username is not None:
             raise PydanticCustomError("registry", "give `token` or `username` and `password`, not both")
         return self

@@ -70,4 +70,6 @@ def registry_settings(cluster: str, registry: Registry) -> RegistrySettings:
         password=registry.password.reveal() if registry.password else None,
         token=registry.token.reveal() if registry.token else None,
         ca=str(registry.ca) if registry.ca else None,
+        certificate=str(registry.certificate) if registry.certificate else None,
+        key=str(registry.key) if registry.key else None,
     )

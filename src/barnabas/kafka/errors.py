@@ -111,7 +111,10 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E.UNSUPPORTED_SASL_MECHANISM: (Refused, "the broker does not offer this SASL mechanism"),
     _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: (Refused, "the topic's message format is too old for headers or transactions"),
     _E.POLICY_VIOLATION: (Refused, "the cluster's policy forbids it"),
-    _E.INVALID_REPLICATION_FACTOR: (Refused, "the cluster has too few brokers for so many replicas"),
+    _E.INVALID_REPLICATION_FACTOR: (
+        Refused,
+        "the cluster has too few brokers for so many replicas: lower `topics.replication` or `ledger.replication`",
+    ),
     _E.INVALID_CONFIG: (Refused, "the cluster does not accept a topic setting"),
     _E.INVALID_PARTITIONS: (Refused, "the cluster does not accept this number of partitions"),
     _E.TOPIC_EXCEPTION: (Refused, "the cluster does not accept the topic's name"),
