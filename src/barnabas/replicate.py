@@ -28,7 +28,7 @@ from barnabas.patience import Patience
 from barnabas.plan import Plan, Survey
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener
-from barnabas.schemas.resolver import Resolver
+from barnabas.schemas.resolver import Resolver, made_of
 from barnabas.survey import Surveyor, surveyor_anew
 from barnabas.topology import is_written
 from barnabas.watch import Watch
@@ -69,7 +69,6 @@ class Replication:
         self._topics_seen: frozenset[str] | None = None
         self._absent: list[str] = []
         self._last_epoch: int | None = None
-        self._known_epoch: int | None = None  # the last one, ours or not, that is no reason to stop
         self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
         self._positions: dict[Partition, int] = {}
@@ -123,13 +122,10 @@ class Replication:
             return self._no_topic()
         self.board.see(survey.offsets)
         self._hold_for_registries(surveyor)
-        if self._known_epoch is not None:
-            surveyor.refuse_newer_epoch(self._known_epoch, self.run_name)
-        else:
-            self._known_epoch = survey.ledger.epoch if survey.ledger else -1
+        if self._last_epoch is not None:
+            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
         prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
-        self._last_epoch = self._known_epoch = prepared.epoch.number
-        self._ledger_id = prepared.ledger_id
+        self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
@@ -156,7 +152,7 @@ class Replication:
         settings = surveyor.translation(())
         if settings is None:
             return
-        if self._resolver is None or self._resolver.settings != settings:
+        if self._resolver is None or self._resolver.made_of != made_of(settings):
             self._resolver = Resolver(settings)
             self.board.breakers = self._resolver.breakers
         self._resolver.hold()
@@ -207,24 +203,25 @@ class Replication:
         self._absent = absent if survey.source else []
 
     def _tell_gone(self, plan: Plan) -> None:
-        for route in plan.gone:
+        for name in dict.fromkeys(route.destination for route in plan.gone):
             log.warning(
-                '%s: %s was deleted at "%s" and is made anew: it gets what is copied from here on; for what was copied '
-                "before as well, stop and `barnabas position set --mirror %s --topic %s --to earliest`",
+                '%s: "%s" has no topic %s, to which this mirror has copied: was it deleted, or has `to` changed? It is '
+                "made anew and gets what is copied from here on; `position set` brings older records again",
                 self.where,
-                route.destination,
                 self.mirror.destination,
-                self.mirror.name,
-                route.source,
+                name,
             )
 
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""
+        what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
+        sentence = f'{self.where}: source "{self.mirror.source}" has no topic {what} yet'
         if not self.until_caught_up:
             self._topics_seen = self._topics_seen or frozenset()
-            what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
-            self.board.hold(Unavailable(f'{self.where}: source "{self.mirror.source}" has no topic {what} yet'))
+            self.board.hold(Unavailable(sentence))
             self.stop.wait(Watch.TOPIC_SECONDS)
+        else:
+            log.warning("%s: there is nothing to copy", sentence)
         return self.until_caught_up
 
     def _stream(self, prepared: Prepared, watch: Watch) -> bool:

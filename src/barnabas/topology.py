@@ -53,10 +53,15 @@ def rivals(mirrors: Sequence[Mirror], of: Mirror) -> list[str]:
 
 
 def feeders(mirrors: Sequence[Mirror]) -> dict[str, set[str]]:
-    """For each mirror those whose copies it may take on; of two that feed each other neither counts for the other."""
-    direct = {mirror.name: {other.name for other in mirrors if _feeds(other, mirror)} for mirror in mirrors}
-    behind = {name: _all_behind(direct, name) for name in direct}
-    return {name: {other for other in feeding if name not in behind[other]} for name, feeding in direct.items()}
+    """For each mirror those whose copies it takes on, or may; of two that feed each other neither counts for the other.
+
+    What is certain by names goes before what may be: a mirror by regular expression may feed any.
+    """
+    certain, possible = (
+        {mirror.name: {other.name for other in mirrors if _feeds(other, mirror, may)} for mirror in mirrors}
+        for may in (False, True)
+    )
+    return {mirror.name: _not_fed(certain, mirror.name) | _not_fed(possible, mirror.name) for mirror in mirrors}
 
 
 def is_written(mirrors: Sequence[Mirror], place: Place) -> bool:
@@ -65,9 +70,9 @@ def is_written(mirrors: Sequence[Mirror], place: Place) -> bool:
     return any(mirror.destination == cluster and topic in (_written(mirror) or ()) for mirror in mirrors)
 
 
-def _feeds(one: Mirror, other: Mirror) -> bool:
+def _feeds(one: Mirror, other: Mirror, may: bool) -> bool:
     names = _written(one)
-    return one.destination == other.source and (names is None or bool(selected(other, names)))
+    return one.destination == other.source and (may if names is None else bool(selected(other, names)))
 
 
 def _written(mirror: Mirror) -> list[str] | None:
@@ -77,6 +82,11 @@ def _written(mirror: Mirror) -> list[str] | None:
     if mirror.kind == "demux" or mirror.select.match:
         return None
     return [destination_name(mirror, name) for name in mirror.select.names]
+
+
+def _not_fed(direct: Mapping[str, Iterable[str]], name: str) -> set[str]:
+    """Those that feed this mirror directly and whom its own copies do not reach."""
+    return {other for other in direct[name] if name not in _all_behind(direct, other)}
 
 
 def _all_behind(direct: Mapping[str, Iterable[str]], name: str) -> set[str]:

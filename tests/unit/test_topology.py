@@ -209,6 +209,11 @@ def test_a_mirror_is_fed_by_those_whose_copies_it_takes_on() -> None:
     }
 
 
+def test_what_is_certain_by_names_goes_before_what_a_regular_expression_may_bring() -> None:
+    back = hop("hub>spoke", name="back", from_={"match": "config.*"})
+    assert feeders([mux("spoke>hub"), demux("hub"), back]) == {"mux-s": set(), "demux-s": {"mux-s"}, "back": set()}
+
+
 def test_mirrors_that_feed_each_other_do_not_wait_for_each_other() -> None:
     both_ways = [hop("a>b", from_=ALL, provenance=True), hop("b>a", from_=ALL, provenance=True), hop("b>c", from_=ALL)]
     assert feeders(both_ways) == {"a-b": set(), "b-a": set(), "b-c": {"a-b"}}

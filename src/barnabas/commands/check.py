@@ -72,9 +72,9 @@ def _connect(args: argparse.Namespace, configuration: Configuration, mirrors: tu
 def _steps(configuration: Configuration, name: str) -> Iterator[Step]:
     cluster = configuration.clusters[name]
     reached = connection(name, cluster)
-    for tunnel, ends in configuration.tunnels.items():
-        if ends.cluster == name:
-            yield from diagnose(tunnel, ends, reached.properties)
+    leading = [tunnel for tunnel, ends in configuration.tunnels.items() if ends.cluster == name]
+    for tunnel in [cluster.tunnel] if cluster.tunnel else leading:
+        yield from diagnose(tunnel, configuration.tunnels[tunnel], reached.properties)
     try:
         admin = Admin(reached)
         yield Step("brokers", True, f"{admin.broker_count()} brokers, cluster id {admin.cluster_id()}")

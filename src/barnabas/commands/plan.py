@@ -99,7 +99,7 @@ def _print(name: str, found: Found) -> None:
     for loss in plan.losses:
         print(f"lost: {loss.partition} from {loss.range.first} to {loss.range.next}: {loss.reason}")
     for route in plan.gone:
-        print(f"deleted at the destination since it was copied to: {route.destination}; it begins anew")
+        print(f"copied before and not at the destination: {route.destination}; it begins anew")
     rows_of_positions = [
         (p.topic, p.number, s.position.next, "ledger" if s.known else "start", s.end, s.records)
         for p, s in sorted(plan.stretches.items())

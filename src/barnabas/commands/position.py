@@ -46,7 +46,8 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     if ledger is not None and ledger.running():
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then move its positions')
     before = ledger.positions() if ledger else {}
-    wanted = _wanted(args, mirror, surveyor, before)
+    came = ledger is not None and ledger.takes == mirror.takes
+    wanted = _wanted(args, mirror, surveyor, before, came=came)
     _write(surveyor, wanted, f"position {args.action}")
     for partition, position in sorted(wanted.items()):
         old = before[partition].next if partition in before else "none"
@@ -55,12 +56,12 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
 
 
 def _wanted(
-    args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor, before: Mapping[Partition, Position]
+    args: argparse.Namespace, mirror: Mirror, surveyor: Surveyor, before: Mapping[Partition, Position], *, came: bool
 ) -> dict[Partition, Position]:
     """The new positions, each within what the log has.
 
     A topic that has none yet gets one for each partition, as `start` says: a run would take what has no position
-    beside others that have one for new, and begin at its first record.
+    beside others that have one for new, and begin at its first record. `came`: it is new, it came after the last run.
     """
     topics = {name: topic for name, topic in surveyor.topics().items() if args.topic in (None, name)}
     if not topics:
@@ -74,7 +75,7 @@ def _wanted(
     found = _moved(args, mirror, surveyor, {p: offsets[p] for p in moved})
     begun = {partition.topic for partition in before}
     fresh = {p: log for p, log in offsets.items() if p not in found and p.topic not in begun}
-    found |= surveyor.starting_at(mirror.start, fresh)
+    found |= {p: log.first for p, log in fresh.items()} if came else surveyor.starting_at(mirror.start, fresh)
     for partition, at in found.items():
         log = offsets[partition]
         if not log.first <= at <= log.end:

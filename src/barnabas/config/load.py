@@ -108,7 +108,7 @@ class _Document:
         }
         self.refuse_wrong_tunnels(clusters, tunnels)
         for path in self.root.empty:
-            what = "nothing stands behind it: give it a value, {} for its defaults, or leave it out"
+            what = "nothing stands behind it: write its value, {} for a map of defaults, or null for none"
             raise self.complaint(path, what)
         return Configuration(
             clusters=clusters,

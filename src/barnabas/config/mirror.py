@@ -103,7 +103,7 @@ class Mirror(Strict):
     @classmethod
     def _says_something(cls, where: str | None) -> str | None:
         if where is not None and not where.strip():
-            raise PydanticCustomError("where", "is empty: write a condition, or leave it out to copy every record")
+            raise PydanticCustomError("where", "is empty: write a condition, or null to copy every record")
         return where
 
     @field_validator("consumer", "producer")

@@ -26,7 +26,7 @@ from typing import Any
 from barnabas.errors import Refused
 from barnabas.model import Loss, Partition, Position, Range
 
-VERSION = 1
+VERSION = 2  # the second has `takes`
 ALIVE_MILLIS = 30_000
 
 

@@ -52,11 +52,20 @@ class Breaker:
             if left <= 0 and not self._probing:
                 self._probing = True
                 return
-            raise Unavailable(
-                f"{self.name}: failed {self._failures} times in a row, last with: {self._last_error}; "
-                f"{'another call is trying it now' if self._probing else f'asked again in {left:.0f} s'}, "
-                "and until it answers the records wait"
-            )
+            raise self._refusal("another call is trying it now" if self._probing else f"asked again in {left:.0f} s")
+
+    def refuse_open(self) -> None:
+        """Raises `Unavailable` while open, and does not go through."""
+        with self._lock:
+            left = self._since + self._seconds - self._clock() if self._since is not None else 0
+            if left > 0:
+                raise self._refusal(f"asked again in {left:.0f} s")
+
+    def _refusal(self, meanwhile: str) -> Unavailable:
+        return Unavailable(
+            f"{self.name}: failed {self._failures} times in a row, last with: {self._last_error}; {meanwhile}, "
+            "and until it answers the records wait"
+        )
 
     def succeeded(self) -> None:
         """The call that entered came back: close."""

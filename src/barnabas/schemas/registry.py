@@ -76,8 +76,7 @@ class RegistryClient:
     def hold(self) -> None:
         """Raises `Unavailable` while a breaker is open."""
         for breaker in self._breakers.values():
-            if breaker.snapshot().state == "open":
-                breaker.enter()
+            breaker.refuse_open()
 
     def count(self, operation: str, failures: int, error: str) -> None:
         """An operation failed so many times elsewhere, with the same settings."""
@@ -289,11 +288,10 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=settings.ca)
         if settings.certificate is not None:
-            context.load_cert_chain(settings.certificate, settings.key)
+            context.load_cert_chain(settings.certificate, settings.key, password="")  # or OpenSSL would ask for one
     except OSError as error:  # ssl.SSLError is one too
-        files = [each for each in (settings.ca, settings.certificate, settings.key) if each]
         raise Refused(
-            f'registry of "{settings.name}" ({settings.address}): cannot load {", ".join(files)}: {error}: '
+            f'registry of "{settings.name}" ({settings.address}): cannot load {", ".join(settings.files)}: {error}: '
             "are these PEM files there and readable on this machine?"
         ) from error
     return context

@@ -7,6 +7,7 @@ looked up again. What was not found is asked again after some seconds, as a sche
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.schemas.answers import NoSuchPath
@@ -29,6 +30,12 @@ class Unresolved:
     known: bool
 
 
+def made_of(settings: TranslationSettings) -> tuple[object, ...]:
+    """What a resolver is made of: where it changes, a new one is due. Files count as they are, not by their names."""
+    files = [file for side in (settings.source, settings.destination) for file in side.files]
+    return settings, *(Path(file).stat().st_mtime_ns if Path(file).exists() else 0 for file in files)
+
+
 class Resolver:
     """Answers where a schema stands at the destination, and brings it there first where it is not.
 
@@ -37,6 +44,7 @@ class Resolver:
 
     def __init__(self, settings: TranslationSettings, *, clock: Clock = time.monotonic) -> None:
         self.settings = settings
+        self.made_of = made_of(settings)
         self._clock = clock
         self._source = RegistryClient(settings.source, clock=clock)
         self._destination = RegistryClient(settings.destination, clock=clock)

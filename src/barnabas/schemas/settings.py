@@ -48,6 +48,11 @@ class RegistrySettings:
         return f"RegistrySettings(name={self.name!r}, address={self.address!r})"
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """What is loaded from the disk when a client is made."""
+        return tuple(file for file in (self.ca, self.certificate, self.key) if file)
+
+    @property
     def address(self) -> str:
         """The URL without the user and password somebody may have put into it: fit to be printed."""
         parts = urlsplit(self.url)

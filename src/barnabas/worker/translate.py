@@ -10,7 +10,6 @@ registry does not answer `Unavailable` is raised.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ Mask = npt.NDArray[np.bool_]
 SIDES: tuple[Side, ...] = ("key", "value")
 ROUTE_SHIFT = 32  # a route number and an id have 32 bits each and share one integer
 LOW_BITS = 2**ROUTE_SHIFT - 1
-KEPT_TRANSLATORS = 64  # a worker serves all mirrors of a run in turn
+
+_translators: dict[str, tuple[tuple[TranslationSettings, int], "Translator"]] = {}  # by mirror: of its last epoch
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,23 @@ class Translated:
         return dict(sorted(found.items()))
 
 
-@lru_cache(maxsize=KEPT_TRANSLATORS)
 def translator(settings: TranslationSettings, epoch: int) -> "Translator":
     """The translator of this process for a mirror's epoch: kept, with its connections and what it has learnt.
 
     A new epoch asks anew: what was not to be found may have been registered meanwhile.
     """
+    kept = _translators.get(settings.mirror)
+    if kept is not None and kept[0] == (settings, epoch):
+        return kept[1]
     try:
-        return Translator(settings, Resolver(settings))  # `epoch` only tells one from the next
+        resolver = Resolver(settings)
     except Refused as error:  # the driver's was made of the same settings: a file of theirs is being replaced
         raise Unavailable(str(error)) from None
+    if kept is not None:
+        kept[1].close()
+    made = Translator(settings, resolver)
+    _translators[settings.mirror] = (settings, epoch), made
+    return made
 
 
 class Translator:
@@ -76,6 +83,10 @@ class Translator:
     def __init__(self, settings: TranslationSettings, resolver: Resolver) -> None:
         self._rules = settings.rules
         self._resolver = resolver
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._resolver.close()
 
     @property
     def idle(self) -> bool:
