@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from barnabas.session import DAEMON
 from bench.contenders import CONTENDERS, Errand, barnabas
 from bench.courses import laid
 from bench.ground import Ground, create, ends, ground
@@ -49,7 +50,7 @@ def threads(program: Program) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for process in [stat.pid for stat in stats() if stat.session == program.pid]:
         with suppress(OSError):
-            worker = b"pyspark.daemon" in (PROC / str(process) / "cmdline").read_bytes()
+            worker = DAEMON.encode() in (PROC / str(process) / "cmdline").read_bytes()
             for thread in (PROC / str(process) / "task").iterdir():
                 text = (thread / "stat").read_text()
                 found[kind(text[text.index("(") + 1 : text.rindex(")")], worker)] += parsed(text).own_ticks / TICKS

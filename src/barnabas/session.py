@@ -79,6 +79,7 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
+DAEMON = "barnabas.worker.daemon"  # of Python workers
 LONGEST_SOCKET_DIRECTORY = 107 - len(
     "/.00000000-0000-0000-0000-000000000000.sock"
 )  # Linux's bound for a path, and a name
@@ -110,7 +111,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
         if rules.master.startswith("local"):  # on other machines two PySparks might not be the same
-            settings |= {"spark.python.daemon.module": "barnabas.worker.daemon"}
+            settings |= {"spark.python.daemon.module": DAEMON}
         settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
