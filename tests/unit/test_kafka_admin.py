@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 from barnabas.errors import Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import TransactionalProducer, plain_producer
-from barnabas.model import Connection
+from barnabas.model import Connection, Properties
 
-NOWHERE = {"bootstrap.servers": "127.0.0.1:9", "log_level": 0}
+NOWHERE: Properties = {"bootstrap.servers": "127.0.0.1:9", "log_level": 0}
 
 
 def answer(value: Any) -> Future[Any]:
