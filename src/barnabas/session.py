@@ -79,7 +79,7 @@ _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SP
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
-DAEMON = "barnabas.worker.daemon"  # of Python workers
+DAEMON = "barnabas.worker.pyspark.daemon"  # of Python workers
 LONGEST_SOCKET_DIRECTORY = 107 - len(
     "/.00000000-0000-0000-0000-000000000000.sock"
 )  # Linux's bound for a path, and a name

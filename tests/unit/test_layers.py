@@ -22,7 +22,10 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "base", "cor
 WORDS = ("barnabas.model", "barnabas.errors")
 WITHOUT_SPARK = ("barnabas.config", "barnabas.plan", "barnabas.naming", "barnabas.model", "barnabas.topology")
 FOREIGN_TO_WORKERS = ("pyspark", "pydantic", "pydantic_core", "barnabas.config")
-WORKER_MAY = {("barnabas.worker.write", "pyspark.TaskContext"), ("barnabas.worker.daemon", "pyspark.daemon.manager")}
+WORKER_MAY = {
+    ("barnabas.worker.write", "pyspark.TaskContext"),
+    ("barnabas.worker.pyspark.daemon", "pyspark.daemon.manager"),
+}
 SCHEMAS_MAY = ("httpx", "barnabas.errors", "barnabas.schemas")
 BORDERS = ("barnabas.lab", "barnabas.tunnel")
 CROSS_BORDERS = ("barnabas.cli", "barnabas.commands", *BORDERS)
