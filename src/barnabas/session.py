@@ -110,8 +110,6 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
-        if rules.master.startswith("local"):  # on other machines two PySparks might not be the same
-            settings |= {"spark.python.daemon.module": DAEMON}
         settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
         own = settings.get("spark.driver.defaultJavaOptions", "")
@@ -121,6 +119,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
             spark = builder.getOrCreate()
         _silence(spark)
+        _forked_by_ours(spark)
         try:
             yield spark
         finally:
@@ -148,6 +147,14 @@ def _with_defaults(own: str, heap: str, directory: Path) -> str:
 def _tunables(own: str) -> str:
     """glibc's tunables of the workers: the operator's, and huge pages unless those say something of them."""
     return own if "glibc.malloc.hugetlb" in own else ":".join(filter(None, (own, "glibc.malloc.hugetlb=1")))
+
+
+def _forked_by_ours(spark: SparkSession) -> None:
+    """Our daemon, unless the operator has one. Only here: on other machines two PySparks might not be the same. And
+    only now: in the JVM's command line its name would make the JVM look like a daemon."""
+    context: Any = spark.sparkContext
+    if context.master.startswith("local"):
+        context._jsc.sc().conf().setIfMissing("spark.python.daemon.module", DAEMON)
 
 
 def _silence(spark: SparkSession) -> None:
