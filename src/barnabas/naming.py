@@ -66,6 +66,11 @@ def destination_name(mirror: Mirror, topic: str, identifier: str = "") -> str:
     return name
 
 
+def drawn_name(mirror: Mirror, topic: str) -> str:
+    """What a source topic is called in a plan: of a demux, whose records tell it, the template."""
+    return str(mirror.to) if mirror.kind == "demux" else destination_name(mirror, topic)
+
+
 def refuse_wrong_template(mirror: Mirror) -> None:
     """ConfigError where no topic at all could be called as `to` says."""
     if isinstance(mirror.to, str):

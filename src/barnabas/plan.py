@@ -11,7 +11,7 @@ from barnabas.copied_settings import carrying_settings, wanted_settings
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
 from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
-from barnabas.naming import destination_name
+from barnabas.naming import drawn_name
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _route(mirror: Mirror, topic: TopicDescription) -> Route:
         number=route_number(topic.name),
         source=topic.name,
         topic_id=topic.topic_id,
-        destination=str(mirror.to) if mirror.kind == "demux" else destination_name(mirror, topic.name),
+        destination=drawn_name(mirror, topic.name),
         partitions=topic.partitions,
     )
 

@@ -132,17 +132,21 @@ class Surveyor:
     ) -> dict[Partition, int]:
         """Where partitions without a position begin: as `start` says, but a new one at its first record.
 
-        New is what came while the mirror ran, or was down: all that was there when it began has a position. Not so a
-        topic that is there for long and was added to `from` since.
+        New is what came while the mirror ran, or was down.
         """
         known = ledger.positions() if ledger else {}  # these begin again only by `on_loss: restart`, as `start` says
         begun = {partition.topic for partition in known}
-        came = ledger is not None and ledger.takes == self.mirror.takes
+        came = self.came_later(ledger)
         late = {p for p in offsets if came or p.topic in begun or (seen is not None and p.topic not in seen)}
         new = late - known.keys()
         rest = {p: log for p, log in offsets.items() if p not in new}
         refuse_outside(self.mirror, {p: log for p, log in rest.items() if p not in known})
         return {p: offsets[p].first for p in new} | self.starting_at(self.mirror.start, rest)
+
+    def came_later(self, ledger: LedgerState | None) -> bool:
+        """Whether a topic without a position came after the mirror's last run: all that was there then has one. Not so
+        one that is there for long and was added to `from` since."""
+        return ledger is not None and ledger.takes == self.mirror.takes
 
     def starting_at(self, start: Start, offsets: Mapping[Partition, Offsets]) -> dict[Partition, int]:
         """A starting point as an offset of each partition, within what its log has."""

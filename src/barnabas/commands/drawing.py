@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from barnabas.config.mirror import Mirror
-from barnabas.naming import destination_name
+from barnabas.naming import drawn_name
 from barnabas.plan import Plan
 
 Edge = tuple[str, str, str, str]  # cluster and topic, cluster and topic
@@ -45,8 +45,7 @@ def _edges(mirror: Mirror, plan: Plan) -> Iterable[Edge]:
     for route in plan.routes:
         yield mirror.source, route.source, mirror.destination, route.destination
     for name in plan.absent:
-        to = str(mirror.to) if mirror.kind == "demux" else destination_name(mirror, name)
-        yield mirror.source, name, mirror.destination, to
+        yield mirror.source, name, mirror.destination, drawn_name(mirror, name)
 
 
 def _clusters(drawn: Sequence[tuple[Mirror, Plan]]) -> dict[str, dict[str, str]]:

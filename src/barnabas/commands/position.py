@@ -46,8 +46,7 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     if ledger is not None and ledger.running():
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then move its positions')
     before = ledger.positions() if ledger else {}
-    came = ledger is not None and ledger.takes == mirror.takes
-    wanted = _wanted(args, mirror, surveyor, before, came=came)
+    wanted = _wanted(args, mirror, surveyor, before, came=surveyor.came_later(ledger))
     _write(surveyor, wanted, f"position {args.action}")
     for partition, position in sorted(wanted.items()):
         old = before[partition].next if partition in before else "none"
