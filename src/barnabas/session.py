@@ -63,8 +63,9 @@ JAVA_OPTIONS = (
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
 # What is fetched is gone before the next collection: hardly anything is to be copied. What is not gets room from the
-# beginning: Java would make it in small steps, each after a collection of everything, up to a tenth of all time.
-MEMORY = ("-Xmn512m", "-Xms1200m")
+# beginning: Java would make it in small steps, each after a collection of everything, up to a tenth of all time. And
+# each thread begins with a small piece of it: with Java's first guess a start, which has many, is a collection longer.
+MEMORY = ("-Xmn768m", "-Xms1500m", "-XX:TLABSize=512k")
 CLASSES = "-XX:MetaspaceSize=128m"  # for the same reason: the first such collection fell into each start
 COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
 HUGE_PAGES = "-XX:+UseTransparentHugePages"  # records pass through hundreds of megabytes: fewer pages to look up

@@ -27,13 +27,14 @@ TRANSACTION_SECONDS = 180
 RETRY_SECONDS = 1.0  # before a request is sent again; a fifth more or less, by chance
 ONCE_SECONDS = 0.75  # what took no longer was sent once
 FLUSHED_RECORDS = 500  # of fewer it does not matter
-DRAIN_SECONDS = 0.01
+DRAIN_SECONDS = 0.03  # without any answer, until what is left is flushed
 LOOK_SECONDS = 1.0
 
 THROUGHPUT: Properties = {
-    # A commit flushes at once, whatever the linger. Longer than a full queue takes to be sent: the client's thread asks
-    # without a pause whether it may send what is older, as long as an answer for that partition is outstanding.
-    "linger.ms": 500,
+    # A commit flushes at once, whatever the linger. Longer than a full queue takes to be sent, on a slow machine too:
+    # the client's thread asks without a pause whether it may send what is older, as long as an answer for that
+    # partition is outstanding.
+    "linger.ms": 5000,
     "batch.size": 400_000,  # what a broker's collector does not call humongous, and its caches hold
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 100_000,
