@@ -36,7 +36,7 @@ tools:
 jars: $(READY)
 	$(BIN)/python -m barnabas.lab.jars
 
-$(ARCHIVE): $(READY) ## Java's class archive, by a small run of the real thing: every later start is 4 s shorter
+$(ARCHIVE): $(READY) src/barnabas/archive.py src/barnabas/lab/jars.lock ## Java's class archive, by a small run of the real thing: every later start is 4 s shorter
 	$(BIN)/barnabas demo --records 20000 --archive
 
 prerequisites:

@@ -6,20 +6,35 @@ finds that it does not fit, Spark starts without.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 DIRECTORY = Path(sys.prefix) / "share" / "barnabas"
 FILE = DIRECTORY / "spark.jsa"
 WRITE_SECONDS = 180.0  # Java writes it when it ends
+CLASS_PATH = "spark.driver.extraClassPath"
 _MAKING = "-XX:ArchiveClassesAtExit="
 
 
 def in_use() -> str:
     """The Java option that uses the archive; none where there is no archive."""
     return f'"-XX:SharedArchiveFile={FILE}"' if FILE.is_file() else ""
+
+
+def connector(jars: Sequence[Path], master: str, own: str) -> dict[str, str]:
+    """The settings by which Spark finds its Kafka source; `own` is what the operator adds to the class path.
+
+    In the one JVM of a local master it is on the class path, of which alone an archive holds classes: a start is a
+    second shorter. Elsewhere Spark brings jars to its executors.
+    """
+    paths = [str(jar) for jar in jars]
+    if not re.fullmatch(r"local(\[.*\])?", master) or any(os.pathsep in path for path in paths):
+        return {"spark.jars": ",".join(paths)}
+    return {CLASS_PATH: os.pathsep.join((*paths, own)).rstrip(os.pathsep)}
 
 
 def empty_directory(otherwise: Path) -> Path:

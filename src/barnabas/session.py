@@ -107,12 +107,12 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
     os.environ["SPARK_CONF_DIR"] = str(archive.empty_directory(otherwise=directory / "conf"))
     try:
         builder = SparkSession.builder.master(_master(rules.master)).appName("barnabas")
-        jars = ",".join(str(jar) for jar in spark_jars())
-        settings = SETTINGS | {"spark.jars": jars, "spark.local.dir": str(directory / "local")}
+        settings = SETTINGS | {"spark.local.dir": str(directory / "local")}
         settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
         settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
         settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
         settings |= {key: str(value) for key, value in rules.settings.items()}
+        settings |= archive.connector(spark_jars(), rules.master, settings.get(archive.CLASS_PATH, ""))
         own = settings.get("spark.driver.defaultJavaOptions", "")
         settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"], directory)
         for key, value in settings.items():
