@@ -62,19 +62,22 @@ JAVA_OPTIONS = (
     "-Xlog:disable",  # its warnings would stand among a command's results
     f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
 )
+# What a consumer holds while another of its task is read is garbage after two collections: Java, left alone, keeps it
+# for ever after one, and so goes through all of the heap once, page by page, while it could do with a part.
+AGES = ("-XX:-UseAdaptiveSizePolicy", "-XX:InitialTenuringThreshold=2", "-XX:MaxTenuringThreshold=2")
 # What is fetched is gone before the next collection: hardly anything is to be copied. What is not gets room from the
 # beginning: Java would make it in small steps, each after a collection of everything, up to a tenth of all time. And
 # each thread begins with a small piece of it: with Java's first guess a start, which has many, is a collection longer.
-MEMORY = ("-Xmn768m", "-Xms1500m", "-XX:TLABSize=512k")
+MEMORY = ("-Xmn768m", "-Xms1500m", "-XX:TLABSize=512k", *AGES)
 CLASSES = "-XX:MetaspaceSize=128m"  # for the same reason: the first such collection fell into each start
 COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
 HUGE_PAGES = "-XX:+UseTransparentHugePages"  # records pass through hundreds of megabytes: fewer pages to look up
 # What a record passes is called often enough within a second. What plans micro-batches is called too rarely to be worth
 # the best compiler's time, which without this goes on for minutes and takes up to a quarter of a core.
 COMPILER = (
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=24000",
+    "-XX:Tier4CompileThreshold=600000",
 )
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
