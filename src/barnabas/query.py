@@ -47,6 +47,7 @@ def started(
         prepared.plan,
         hidden(java_properties(cluster, mirror.consumer), checkpoint.parent / "secrets"),
         batch_records=mirror.batch.records,
+        as_text=not mirror.where,
     )
     # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
     rows = shaped(records, mirror, prepared.plan).coalesce(mirror.batch.lanes or session.lanes(spark))

@@ -78,6 +78,7 @@ COMPILER = (
     "-XX:Tier4InvocationThreshold=200000",
     "-XX:Tier4MinInvocationThreshold=24000",
     "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=400000",
 )
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")

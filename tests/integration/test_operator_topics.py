@@ -98,6 +98,7 @@ def test_only_records_that_the_predicate_holds_for_are_copied_and_the_rest_is_wo
         "place": "partition = 1 and offset >= 40",
         "late": "timestamp >= timestamp_millis(1000090) and cast(key as string) != 'k95'",
         "tombstones": "value is null",
+        "bytes": "key = X'6B31' and typeof(value) = 'binary'",
         "none": "false",
     }
     mirrors = [
@@ -110,6 +111,7 @@ def test_only_records_that_the_predicate_holds_for_are_copied_and_the_rest_is_wo
         "place": records[90:],
         "late": [r for r in records[90:] if r.key != b"k95"],
         "tombstones": [r for r in records if r.value is None],
+        "bytes": records[1:2],
         "none": [],
     }
     ended = host.catch_up(source.bootstrap, destination.bootstrap, *mirrors)
