@@ -12,6 +12,7 @@ from statistics import median
 
 from bench.contenders import CONTENDERS, Errand
 from bench.ground import Ground, create, ends
+from bench.meter import Meter
 from bench.processes import Program
 from bench.race import metered
 from bench.shapes import SHAPES
@@ -41,17 +42,16 @@ def run(ground: Ground) -> str:
     directory = ground.directory / "growth"
     directory.mkdir()
     barnabas, lots, done = CONTENDERS["barnabas"], [], 0
-    copy = barnabas.copy(TOPIC)
     try:
         with barnabas.start(Errand(ground, TOPIC, directory)) as program:
-            meter = metered(ground, program, copy, PARTITIONS)
+            meter = metered(ground, program, barnabas.copy(TOPIC), PARTITIONS)
             try:
                 for millions in (WARM_MILLIONS, *MILLIONS * ROUNDS):
                     each = millions * 1_000_000 // PARTITIONS
                     fill_at_once(ground, TOPIC, SHAPES["100B"], partitions=PARTITIONS, first=done, each=each)
                     meter.peak_memory = 0
                     began, done = time.monotonic(), done + each
-                    ended = _copied(ground, program, copy, done * PARTITIONS)
+                    ended = _copied(program, meter, done * PARTITIONS)
                     lots.append(Lot(millions, ended - began, meter.peak_memory))
             finally:
                 meter.stop()
@@ -86,11 +86,13 @@ def told(lots: list[Lot]) -> str:
     return rows(heads, lines) + f"\n{verdict}: at most {100 * worst:.0f} % off, {100 * TOLERANCE:.0f} % allowed.\n"
 
 
-def _copied(ground: Ground, program: Program, copy: str, offsets: int) -> float:
+def _copied(program: Program, meter: Meter, offsets: int) -> float:
     """The moment at which the copy holds this many offsets; markers let it seem to be there a little early."""
-    admin, deadline = ground.destination.admin(), time.monotonic() + LOT_SECONDS
-    while sum(ends(admin, copy, PARTITIONS)) < offsets:
+    admin, deadline = meter.cluster.admin(), time.monotonic() + LOT_SECONDS
+    while sum(ends(admin, meter.topic, meter.partitions)) < offsets:
         program.refuse_ended()
+        if meter.failure:
+            raise RuntimeError(f"growth: cannot be measured: {meter.failure}")
         if time.monotonic() > deadline:
             raise RuntimeError(f"growth: {offsets:,} records are not copied after {LOT_SECONDS:g} s")
         time.sleep(LOOK_SECONDS)

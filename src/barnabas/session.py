@@ -73,7 +73,8 @@ CLASSES = "-XX:MetaspaceSize=128m"  # for the same reason: the first such collec
 COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
 HUGE_PAGES = "-XX:+UseTransparentHugePages"  # records pass through hundreds of megabytes: fewer pages to look up
 # What a record passes is called often enough within a second. What plans micro-batches is called too rarely to be worth
-# the best compiler's time, which without this goes on for minutes and takes up to a quarter of a core.
+# the best compiler's time, which without this goes on for minutes and takes up to a quarter of a core. Nor are the
+# loops of each Arrow batch, over its few columns and buffers.
 COMPILER = (
     "-XX:Tier4InvocationThreshold=200000",
     "-XX:Tier4MinInvocationThreshold=24000",

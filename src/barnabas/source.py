@@ -73,15 +73,14 @@ def said_to_be_text(records: DataFrame) -> DataFrame:
     """The same records, byte for byte, whose keys and values Spark takes for strings.
 
     In a row both look alike. But Spark makes an array of each binary value to take it out of one, and only points to a
-    string: with records of 1 KB that array is a tenth of a task's time and a quarter of the garbage. A cast would come
-    behind the array, so it is the relation that is told.
+    string. A cast would come behind that array, so it is the relation that is told.
     """
     spark: Any = records.sparkSession
-    relation = records._jdf.logicalPlan()
+    relation, text = records._jdf.logicalPlan(), spark._jvm.org.apache.spark.sql.types.DataTypes.StringType
     columns = spark._jvm.java.util.ArrayList()
     for place in range(relation.output().size()):
         column = relation.output().apply(place)
-        columns.add(_as_text(spark._jvm, column) if column.name() in TEXT else column)
+        columns.add(column.withDataType(text) if column.name() in TEXT else column)
     told = relation.copy(
         relation.source(),
         relation.sourceName(),
@@ -94,10 +93,3 @@ def said_to_be_text(records: DataFrame) -> DataFrame:
         relation.sourceIdentifyingName(),
     )
     return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, told), spark)
-
-
-def _as_text(jvm: Any, column: Any) -> Any:
-    """The same column of Spark's plan as a string."""
-    text = jvm.org.apache.spark.sql.types.DataTypes.StringType
-    its = column.nullable(), column.metadata(), column.exprId(), column.qualifier()
-    return jvm.org.apache.spark.sql.catalyst.expressions.AttributeReference(column.name(), text, *its)

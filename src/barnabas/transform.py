@@ -43,7 +43,8 @@ def routed(records: DataFrame, *addresses: str, only: int | None = None) -> Data
 
     `only` is the route's number where there is but one: nothing to compute from each record's topic then.
     A null in a list column is quadratic in Spark's Arrow writer: none leaves here. Bytes leave as strings, which they
-    need not be: that writer copies a string once and what is binary twice, and neither looks into them.
+    need not be: that writer copies a string once and what is binary twice, and neither looks into them. Without a
+    `where` they come so from the source.
     """
     return records.select(
         F.col("key").cast("string").alias("key"),

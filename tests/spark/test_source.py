@@ -35,7 +35,7 @@ def test_keys_and_values_said_to_be_text_are_all_that_differs(spark: SparkSessio
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-def test_no_value_is_copied_out_of_a_row_that_is_said_to_hold_text(spark: SparkSession, as_text: bool) -> None:
+def test_only_what_came_as_bytes_is_cast_to_text(spark: SparkSession, as_text: bool) -> None:
     mirror: Any = Mirror.model_construct(where=None, provenance=False, kind="mirror")
     rows = shaped(read(spark, as_text=as_text), mirror, PLAN)
     optimizer = spark._jsparkSession.sessionState().optimizer()
