@@ -54,6 +54,17 @@ class Position:
     topic_id: str
     epoch: int = -1
     at: int = 0  # milliseconds when it was written
+    leader_epoch: int = -1  # of the source partition: a leader of this epoch had everything before `next`
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What the driver saw of one source partition when it looked: evidence for later starts."""
+
+    next: int  # all records before it were copied, and the leader of this epoch had them
+    topic_id: str
+    leader_epoch: int = -1  # -1: the brokers do not report it
+    caught_up: int = 0  # milliseconds: the last time at which nothing was left to copy
 
 
 @dataclass(frozen=True)
@@ -85,12 +96,13 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Loss:
-    """Source records that are gone before they were copied."""
+    """Source records that are gone before they were copied; `what`: records, or deletions of a compacted topic."""
 
     partition: Partition
     range: Range
     reason: str
     at: int = 0
+    what: str = "records"
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,7 @@ class TopicDescription:
     replication: int
     settings: Mapping[str, str] = field(default_factory=dict)
     largest: int = USUAL_LARGEST  # bytes of a batch, and so of a record: its max.message.bytes
+    keeps_deletions: int | None = None  # milliseconds: the effective delete.retention.ms of a compacted topic
 
 
 @dataclass(frozen=True)
@@ -111,3 +124,4 @@ class Offsets:
 
     first: int
     end: int
+    leader_epoch: int = -1  # of the leader that answered; -1: it did not report its epoch

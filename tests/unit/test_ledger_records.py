@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from barnabas.errors import Refused
 from barnabas.ledger import records
 from barnabas.ledger.records import VERSION, LedgerState
-from barnabas.model import Loss, Partition, Position, Range
+from barnabas.model import Followed, Loss, Partition, Position, Range
 
 P0 = Partition("orders", 0)
 Line = tuple[int, bytes, bytes | None]
@@ -89,6 +90,46 @@ def test_losses_are_kept_each_and_struck_out_each() -> None:
     assert list(folded(*lines, (records.loss_key(lost[0]), None)).losses.values()) == lost[1:]
 
 
+def test_records_and_deletions_that_are_lost_at_one_place_are_two_losses() -> None:
+    lost = [Loss(P0, Range(5, 9), "gone", 7, what) for what in ("records", "deletions")]
+    assert list(folded(*((records.loss_key(loss), records.loss_value(loss)) for loss in lost)).losses.values()) == lost
+    assert records.loss_key(lost[0]) == b'{"first":5,"kind":"loss","partition":0,"topic":"orders"}', (
+        "as version 2 has it"
+    )
+
+
+def test_what_a_driver_saw_of_a_partition_comes_back_as_it_was_written_until_its_tombstone() -> None:
+    seen = Followed(12, "id", 4, 1234)
+    line = records.followed_key(P0), records.followed_value(seen)
+    assert folded(line).followed == {P0: seen}
+    assert folded(line, (line[0], None)).followed == {}
+
+
+def test_evidence_about_a_partition_is_what_its_driver_saw_or_the_last_time_in_the_ledger() -> None:
+    seen = Followed(10, "id", 4, 1234)
+    noted = records.followed_key(P0), records.followed_value(seen)
+    assert folded(position(12), noted).evidence() == {P0: seen}
+    assert folded(position(12), (noted[0], records.followed_value(replace(seen, topic_id="old")))).evidence() == {
+        P0: Followed(12, "id", -1, 99)
+    }, "of a topic that was made anew it says nothing"
+    other = records.position_key(Partition("orders", 1)), records.position_value(Position(1, "id", 3, 500))
+    assert folded(position(12), other).evidence()[P0] == Followed(12, "id", -1, 500)
+    assert folded(noted).evidence() == {}
+    own = records.position_key(P0), records.position_value(Position(15, "id", 3, 99, leader_epoch=6))
+    assert folded(own, noted).evidence() == {P0: Followed(15, "id", 6, 1234)}
+
+
+def test_a_ledger_of_the_version_before_is_read() -> None:
+    key, value = position(12)
+    older = json.dumps(json.loads(value) | {"version": 2}).encode()
+    assert folded((key, older)).positions() == {P0: Position(12, "id", 3, 99)}
+
+
+def test_a_position_may_hold_the_leader_epoch_of_its_source() -> None:
+    held = Position(12, "id", 3, 99, leader_epoch=5)
+    assert folded((records.position_key(P0), records.position_value(held))).positions() == {P0: held}
+
+
 def test_records_are_json_that_a_person_can_read() -> None:
     key, value = position(12)
     assert key == b'{"kind":"position","partition":0,"topic":"orders"}'
@@ -149,14 +190,17 @@ def test_a_sign_of_life_counts_for_its_own_epoch_only() -> None:
 def any_line(chance: random.Random) -> tuple[bytes, bytes | None]:
     """Any record that Barnabas writes, or a tombstone of one."""
     partition = Partition(chance.choice("ab"), chance.randrange(2))
-    kind = chance.choice(["epoch", "writer", "position", "advance", "loss", "takes", "alive", "act"])
+    kind = chance.choice(["epoch", "writer", "position", "advance", "followed", "loss", "takes", "alive", "act"])
     if kind == "epoch":
         return records.epoch_key(), records.epoch_value(f"run {chance.random()}", "cluster")
     if kind == "writer":
         key, value = records.writer_key(chance.choice("xy"), chance.randrange(3)), records.writer_value("run")
     elif kind == "loss":
-        loss = Loss(partition, Range(chance.randrange(3), 9), "gone", 1)
+        loss = Loss(partition, Range(chance.randrange(3), 9), "gone", 1, chance.choice(["records", "deletions"]))
         key, value = records.loss_key(loss), records.loss_value(loss)
+    elif kind == "followed":
+        seen = Followed(chance.randrange(9), "id", chance.randrange(3), 1)
+        key, value = records.followed_key(partition), records.followed_value(seen)
     elif kind == "takes":
         key, value = records.takes_key(), records.takes_value({"match": [f"{chance.random()}"]})
     elif kind == "alive":

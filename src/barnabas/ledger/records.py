@@ -4,6 +4,8 @@
     {"kind":"writer","id":…,"epoch":…}                     a transactional id that may write in that epoch
     {"kind":"position","topic":…,"partition":…}            the next offset to copy, written with the records (A)
     {"kind":"advance","topic":…,"partition":…}             the same past records that no reader will ever see
+    {"kind":"followed","topic":…,"partition":…}            where the mirror stood when its driver looked, the leader
+                                                           epoch of the source then, and when it last had everything
     {"kind":"loss","topic":…,"partition":…,"first":…}      source records that were gone before they were copied
     {"kind":"takes"}                                       the mirror's `from`: all it took then has a position; and
                                                            over how many partitions a mux spreads its sources
@@ -12,7 +14,7 @@
 
 Positions and advances have keys of their own because compaction keeps the last record of a key: an advance,
 written by the driver beside running tasks, may be older news than a position and must never replace it (E).
-The position of a partition is the larger of the two.
+The position of a partition is the larger of the two. A position may hold the source's `leader_epoch` too.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from barnabas.errors import Refused
-from barnabas.model import Loss, Partition, Position, Range
+from barnabas.model import Followed, Loss, Partition, Position, Range
 
-VERSION = 2  # the second has `takes`
+VERSION = 3  # the second has `takes`, the third `followed` and `leader_epoch`
 ALIVE_MILLIS = 30_000
 
 
@@ -64,12 +66,21 @@ def position_value(position: Position, by: str | None = None) -> bytes:
         "epoch": position.epoch,
         "at": position.at or now(),
     }
-    return encoded(fields | ({"by": by} if by else {}))
+    known = {"leader_epoch": position.leader_epoch} if position.leader_epoch >= 0 else {}
+    return encoded(fields | known | ({"by": by} if by else {}))
+
+
+def followed_key(partition: Partition) -> bytes:
+    return position_key(partition, "followed")
+
+
+def followed_value(followed: Followed) -> bytes:
+    return encoded({"version": VERSION, "at": now(), **asdict(followed)})
 
 
 def loss_key(loss: Loss) -> bytes:
     place = {"topic": loss.partition.topic, "partition": loss.partition.number, "first": loss.range.first}
-    return encoded({"kind": "loss", **place})
+    return encoded({"kind": "loss", **place} | ({} if loss.what == "records" else {"what": loss.what}))
 
 
 def loss_value(loss: Loss) -> bytes:
@@ -124,7 +135,8 @@ class LedgerState:
     writers: dict[tuple[str, int], str] = field(default_factory=dict)
     _positions: dict[Partition, Position] = field(default_factory=dict)
     _advances: dict[Partition, Position] = field(default_factory=dict)
-    losses: dict[tuple[Partition, int], Loss] = field(default_factory=dict)
+    followed: dict[Partition, Followed] = field(default_factory=dict)
+    losses: dict[tuple[Partition, int, str], Loss] = field(default_factory=dict)
     acts: dict[int, Act] = field(default_factory=dict)
     takes: Mapping[str, Any] | None = None
     spread: int = 0
@@ -158,10 +170,12 @@ class LedgerState:
             partition = Partition(name["topic"], name["partition"])
             positions = self._positions if kind == "position" else self._advances
             _put(positions, partition, body and _position(body))
+        elif kind == "followed":
+            _put(self.followed, Partition(name["topic"], name["partition"]), body and _followed(body))
         elif kind == "loss":
-            partition = Partition(name["topic"], name["partition"])
-            loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"])
-            _put(self.losses, (partition, name["first"]), loss)
+            partition, what = Partition(name["topic"], name["partition"]), name.get("what", "records")
+            loss = body and Loss(partition, Range(name["first"], body["next"]), body["reason"], body["at"], what)
+            _put(self.losses, (partition, name["first"], what), loss)
         elif kind == "takes":
             self.takes, self.spread = (body["from"], body["spread"]) if body else (None, 0)
         elif kind == "alive":
@@ -191,6 +205,25 @@ class LedgerState:
                 result[partition] = advance
         return result
 
+    def evidence(self) -> dict[Partition, Followed]:
+        """What is known of each partition with a position. Where no driver has looked, the ledger's last time counts.
+
+        A position that holds a leader epoch is evidence itself.
+        """
+        positions = self.positions()
+        newest = max(
+            [position.at for position in positions.values()] + ([self.alive[1]] if self.alive else []), default=0
+        )
+        found = {}
+        for partition, position in positions.items():
+            seen = self.followed.get(partition)
+            if seen is None or seen.topic_id != position.topic_id:
+                seen = Followed(position.next, position.topic_id, position.leader_epoch, newest)
+            elif position.leader_epoch >= 0:
+                seen = replace(seen, next=position.next, leader_epoch=position.leader_epoch)
+            found[partition] = seen
+        return found
+
     def _parsed(self, data: bytes | None, offset: int) -> dict[str, Any]:
         try:
             parsed = json.loads(data or b"")
@@ -208,9 +241,17 @@ class LedgerState:
 
 
 def _position(body: dict[str, Any]) -> Position:
+    return Position(_next(body), body["topic_id"], body["epoch"], body["at"], body.get("leader_epoch", -1))
+
+
+def _followed(body: dict[str, Any]) -> Followed:
+    return Followed(_next(body), body["topic_id"], body["leader_epoch"], body["caught_up"])
+
+
+def _next(body: dict[str, Any]) -> int:
     if type(body["next"]) is not int or body["next"] < 0:
         raise TypeError(f"an offset: next is {body['next']!r}")
-    return Position(body["next"], body["topic_id"], body["epoch"], body["at"])
+    return int(body["next"])
 
 
 def _put(table: dict[Any, Any], key: Any, value: Any) -> None:
