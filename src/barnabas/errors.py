@@ -3,7 +3,8 @@
     BarnabasError
     ├── ConfigError      the configuration or the command line is wrong            exit 2
     ├── Unavailable      something outside does not answer now; retried            exit 1 when retries end
-    │   └── TopicsNeeded a demux met topics that are not at the hub yet
+    │   ├── TopicsNeeded a demux met topics that are not at the hub yet
+    │   └── AccessDenied a cluster does not let us in: retried for minutes       exit 1
     └── Refused          going on would break a promise; a person must look        exit 1
         ├── Fenced       another run of the same mirror has taken over
         ├── Lost         source records are gone before they were copied
@@ -39,6 +40,10 @@ class TopicsNeeded(Unavailable):
 
     def needed(self) -> dict[str, tuple[str, int]]:
         return {name: (source, count) for name, (source, count) in json.loads(str(self)).items()}
+
+
+class AccessDenied(Unavailable):
+    """A cluster does not let us in. Retried for some minutes, because secrets and certificates rotate; then refused."""
 
 
 class Refused(BarnabasError):  # noqa: N818

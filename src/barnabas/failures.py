@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, Unavailable
 from barnabas.worker.task import unmarked
 
 
@@ -16,8 +16,8 @@ PLAN = "=== Streaming Query ==="
 TOO_LARGE = "too large for one batch (if it stays so: -XX:MaxDirectMemorySize in spark.driver.defaultJavaOptions)"
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
-    (r"SaslAuthenticationException", Unavailable, "the source refused our credentials: are they right?"),
-    (r"SslAuthenticationException|SSLHandshakeException", Refused, "TLS with the source failed: is its CA right?"),
+    (r"SaslAuthenticationException", AccessDenied, "the source refuses our credentials: are they right?"),
+    (r"SslAuthenticationException|SSLHandshakeException", AccessDenied, "TLS with the source failed: is its CA right?"),
     (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "offsets are gone"),
     (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
     (r"MALFORMED_RECORD_TIMESTAMP", Refused, "a record's timestamp is beyond what Spark can bring"),

@@ -8,9 +8,16 @@ import re
 import pytest
 
 from barnabas import errors, failures
-from barnabas.errors import BadRecord, BarnabasError, Fenced, Lost, Refused, Unavailable
+from barnabas.errors import AccessDenied, BadRecord, BarnabasError, Fenced, Lost, Refused, Unavailable
 from barnabas.failures import BatchTooLarge, Unexplained, explained
-from barnabas.patience import FIRST_PAUSE, LONGEST_PAUSE, UNEXPLAINED_TRIES, Patience
+from barnabas.patience import (
+    DENIED_CATCH_UP_SECONDS,
+    DENIED_SECONDS,
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    UNEXPLAINED_TRIES,
+    Patience,
+)
 from barnabas.schemas.answers import Conflict
 from barnabas.worker.task import marked, unmarked
 
@@ -32,8 +39,8 @@ SAYINGS = ["plain", 'quotes " and \\ and {braces} }', "two\nlines\tand a tab", "
 
 SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
     ("x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [a]\ny", Refused, "grant it"),
-    ("o.a.k.common.errors.SaslAuthenticationException: Authentication failed", Unavailable, "credentials"),
-    ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", Refused, "CA right"),
+    ("o.a.k.common.errors.SaslAuthenticationException: Authentication failed", AccessDenied, "credentials"),
+    ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", AccessDenied, "CA right"),
     (
         "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.",
         BatchTooLarge,
@@ -187,3 +194,27 @@ def test_a_run_that_shall_end_gives_up_after_a_while_without_a_record(monkeypatc
     clock[0] += 2
     assert ends.after(Unavailable("x"), well=False) is None
     assert runs_on.after(Unavailable("x"), well=False) is not None
+
+
+@pytest.mark.parametrize(("gives_up", "seconds"), [(False, DENIED_SECONDS), (True, DENIED_CATCH_UP_SECONDS)])
+def test_a_cluster_that_does_not_let_us_in_is_tried_for_minutes_and_not_for_ever(
+    gives_up: bool, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    patience, began = Patience(gives_up=gives_up), clock[0]
+    while clock[0] - began <= seconds:
+        assert patience.after(AccessDenied("wrong password"), well=False) is not None
+        clock[0] += 10
+    assert patience.after(AccessDenied("wrong password"), well=False) is None
+
+
+def test_each_rotation_of_a_secret_has_its_own_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    patience = Patience(gives_up=False)
+    for _ in range(20):  # the mirror runs in between, without anything to copy
+        for _ in range(3):
+            assert patience.after(AccessDenied("wrong password"), well=False) is not None
+            clock[0] += 30
+        clock[0] += 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, Unavailable
 from barnabas.kafka.errors import MEANINGS, explained
 from barnabas.kafka.producer import TRANSACTION_SECONDS
 
@@ -29,17 +29,19 @@ RETRIABLE = words("""
 # A new epoch with new clients heals these, or finds out in its survey what is really wrong.
 HEALED = words("""
     _TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _MSG_TIMED_OUT _FAIL _RETRY _FATAL _STATE _FENCED _PURGE_QUEUE
-    _GAPLESS_GUARANTEE _UNKNOWN_TOPIC _UNKNOWN_PARTITION _RESOLVE _AUTHENTICATION PRODUCER_FENCED
+    _GAPLESS_GUARANTEE _UNKNOWN_TOPIC _UNKNOWN_PARTITION _RESOLVE PRODUCER_FENCED
     INVALID_PRODUCER_EPOCH INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_PRODUCER_ID OUT_OF_ORDER_SEQUENCE_NUMBER
-    UNKNOWN SASL_AUTHENTICATION_FAILED BROKER_NOT_AVAILABLE
+    UNKNOWN BROKER_NOT_AVAILABLE
 """)
 MENDED = words("""
     MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_TIMESTAMP INVALID_RECORD TOPIC_AUTHORIZATION_FAILED
     CLUSTER_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED POLICY_VIOLATION
     UNSUPPORTED_SASL_MECHANISM INVALID_REPLICATION_FACTOR INVALID_CONFIG INVALID_PARTITIONS TOPIC_EXCEPTION
-    INVALID_TRANSACTION_TIMEOUT UNSUPPORTED_VERSION SECURITY_DISABLED _SSL _INVALID_ARG _UNSUPPORTED_FEATURE
+    INVALID_TRANSACTION_TIMEOUT UNSUPPORTED_VERSION SECURITY_DISABLED _INVALID_ARG _UNSUPPORTED_FEATURE
     TOPIC_ALREADY_EXISTS UNSUPPORTED_FOR_MESSAGE_FORMAT
 """)
+# Secrets and certificates rotate: tried again for some minutes, then a person must look.
+DENIED = words("_AUTHENTICATION _SSL SASL_AUTHENTICATION_FAILED")
 
 
 def kind_of(name: str) -> type[BarnabasError]:
@@ -48,13 +50,13 @@ def kind_of(name: str) -> type[BarnabasError]:
 
 def test_the_client_tells_us_its_codes() -> None:
     assert len(CODES) > 150
-    assert set(RETRIABLE + HEALED + MENDED) <= set(CODES)
+    assert set(RETRIABLE + HEALED + MENDED + DENIED) <= set(CODES)
 
 
 @pytest.mark.parametrize("name", CODES)
 def test_every_code_becomes_one_of_our_errors_and_a_sentence(name: str) -> None:
     error = explained(KafkaError(CODES[name], "said so"), 'cluster "grape"')
-    assert type(error) in (Unavailable, Refused)
+    assert type(error) in (Unavailable, AccessDenied, Refused)
     assert str(error).startswith('cluster "grape": said so')
     assert str(error).endswith((")", "]")), "neither a meaning nor the code's name"
 
@@ -62,6 +64,11 @@ def test_every_code_becomes_one_of_our_errors_and_a_sentence(name: str) -> None:
 @pytest.mark.parametrize("name", [*RETRIABLE, *HEALED])
 def test_what_may_heal_by_itself_is_tried_again(name: str) -> None:
     assert kind_of(name) is Unavailable
+
+
+@pytest.mark.parametrize("name", DENIED)
+def test_a_cluster_that_does_not_let_us_in_is_tried_again_for_some_minutes(name: str) -> None:
+    assert kind_of(name) is AccessDenied
 
 
 @pytest.mark.parametrize("name", MENDED)

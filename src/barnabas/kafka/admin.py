@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -19,7 +21,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.errors import ConfigError, Refused, Unavailable
+from barnabas.errors import BarnabasError, ConfigError, Refused, Unavailable
+from barnabas.kafka.access import SURE_SECONDS, Access
 from barnabas.kafka.errors import explained
 from barnabas.model import USUAL_LARGEST, Connection, Offsets, Partition, TopicDescription
 
@@ -27,6 +30,8 @@ Key = TypeVar("Key")
 Result = TypeVar("Result")
 
 ANSWER_SECONDS = 30.0
+LOOK_SECONDS = 0.1
+SILENCE = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 DYNAMIC_TOPIC_CONFIG = 1  # ConfigSource: set on the topic itself, not a default of the broker
 
 
@@ -36,8 +41,10 @@ class Admin:
     def __init__(self, connection: Connection) -> None:
         self.cluster = connection.cluster
         self.where = f'cluster "{connection.cluster}" ({connection.bootstrap})'
+        self._access = Access(connection)
         try:
-            self._client = AdminClient(dict(connection.properties))
+            settings: dict[str, Any] = {**connection.properties, "error_cb": self._access.note}
+            self._client = AdminClient(settings)
         except KafkaException as error:
             raise ConfigError(
                 f"{self.where}: a client cannot be made with its settings: {error.args[0].str()}"
@@ -53,10 +60,8 @@ class Admin:
         )
 
     def topic_names(self, seconds: float | None = None) -> list[str]:
-        try:
-            return sorted(self._client.list_topics(timeout=seconds or ANSWER_SECONDS).topics)
-        except KafkaException as error:
-            raise explained(error, f"{self.where}: list topics") from None
+        listing = _in_thread(lambda: self._client.list_topics(timeout=seconds or ANSWER_SECONDS))
+        return sorted(self._answer(listing, "list topics").topics)
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Those of the named topics that exist, with the settings made on them."""
@@ -156,17 +161,57 @@ class Admin:
 
     def _answer(self, future: Future[Any], what: str, *, absent: bool = False, fine: tuple[int, ...] = ()) -> Any:
         """The future's result. `absent`: None for a topic that is not there; `fine`: errors that change nothing."""
+        began = time.monotonic()
         try:
-            return future.result(timeout=ANSWER_SECONDS + 5)
+            answer = self._awaited(future, what, began)
         except KafkaException as error:
             code = error.args[0].code()
+            if code in SILENCE:
+                raise self._silent(error, what, began) from None
+            self._access.answered()
             if code in fine or (absent and code == KafkaError.UNKNOWN_TOPIC_OR_PART):
                 return None
             raise explained(error, f"{self.where}: {what}") from None
-        except TimeoutError:
-            raise Unavailable(f"{self.where}: {what}: no answer in {ANSWER_SECONDS:.0f} s") from None
         except ValueError as error:
             raise Unavailable(f"{self.where}: {what}: {error}") from None
+        self._access.answered()
+        return answer
+
+    def _awaited(self, future: Future[Any], what: str, began: float) -> Any:
+        """The future's result; ends at once when it is certain that the cluster does not let us in."""
+        while (waited := time.monotonic() - began) < ANSWER_SECONDS + 5:
+            with suppress(TimeoutError):
+                return future.result(timeout=LOOK_SECONDS)
+            self._refuse_denied(waited)
+        raise Unavailable(f"{self.where}: {what}: no answer in {ANSWER_SECONDS:.0f} s")
+
+    def _refuse_denied(self, waited: float) -> None:
+        self._client.poll(0)  # error callbacks run in it
+        denied = self._access.denied(self.where, waited)
+        if denied is not None:
+            raise denied
+
+    def _silent(self, error: KafkaException, what: str, began: float) -> BarnabasError:
+        """Why nothing was answered: what the client reports of its connections says more than the call does."""
+        while time.monotonic() - began < SURE_SECONDS + LOOK_SECONDS:
+            self._client.poll(LOOK_SECONDS)
+        self._refuse_denied(time.monotonic() - began)
+        last = f"; {self._access.last}" if self._access.last else ""
+        return explained(error, f"{self.where}: {what}{last}")
+
+
+def _in_thread(call: Callable[[], Result]) -> Future[Result]:
+    """A call that knows no future, as one."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised to whoever waits for the result
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def _largest(entries: Mapping[str, Any]) -> int:

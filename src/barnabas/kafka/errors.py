@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.errors import BarnabasError, Refused, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, Unavailable
 
 _E = KafkaError
 MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
@@ -24,11 +24,8 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E._DESTROY: (Unavailable, "the client was closed meanwhile"),
     _E._PURGE_QUEUE: (Unavailable, "records were dropped by an abort"),
     _E._PURGE_INFLIGHT: (Unavailable, "records in flight were dropped by an abort"),
-    _E._SSL: (Refused, "TLS failed: is the certificate authority right, and does the listener speak TLS?"),
-    _E._AUTHENTICATION: (
-        Unavailable,
-        "authentication failed: are user and password right? (retried: it may be rotating)",
-    ),
+    _E._SSL: (AccessDenied, "TLS failed: is `tls.ca` the authority that signed the broker's certificate?"),
+    _E._AUTHENTICATION: (AccessDenied, "are user and password right?"),
     _E._FAIL: (Unavailable, "the connection broke"),
     _E._RETRY: (Unavailable, "it must be tried again"),
     _E._INTR: (Unavailable, "it was interrupted"),
@@ -107,7 +104,7 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E.CLUSTER_AUTHORIZATION_FAILED: (Refused, "not allowed on this cluster: grant it"),
     _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (Refused, "not allowed to use our transactional ids: grant barnabas.*"),
     _E.GROUP_AUTHORIZATION_FAILED: (Refused, "not allowed to use a consumer group: grant barnabas*"),
-    _E.SASL_AUTHENTICATION_FAILED: (Unavailable, "authentication failed: are user and password right?"),
+    _E.SASL_AUTHENTICATION_FAILED: (AccessDenied, "are user and password right?"),
     _E.UNSUPPORTED_SASL_MECHANISM: (Refused, "the broker does not offer this SASL mechanism"),
     _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: (Refused, "the topic's message format is too old for headers or transactions"),
     _E.POLICY_VIOLATION: (Refused, "the cluster's policy forbids it"),

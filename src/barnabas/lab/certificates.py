@@ -40,12 +40,15 @@ class _Pair:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def make_certificates(directory: Path, names: Iterable[str]) -> Certificates:
-    """Makes all files in the directory; the brokers' certificate is good for each name or IP address."""
+def make_certificates(directory: Path, names: Iterable[str], valid: datetime.timedelta = VALID) -> Certificates:
+    """Makes all files in the directory; the brokers' certificate is good for each name or IP address.
+
+    `valid`: how long it is good from now on; below zero it has expired.
+    """
     directory.mkdir(exist_ok=True)
     ca = _authority()
     alternatives = x509.SubjectAlternativeName([_general_name(name) for name in dict.fromkeys(names)])
-    server = _issued(ca, "broker", ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+    server = _issued(ca, "broker", ExtendedKeyUsageOID.SERVER_AUTH, alternatives, valid)
     client = _issued(ca, CLIENT_NAME, ExtendedKeyUsageOID.CLIENT_AUTH, None)
     files = Certificates(
         directory / "ca.pem", directory / "server.pem", directory / "client.pem", directory / "client.key"
@@ -84,11 +87,15 @@ def _authority() -> _Pair:
 
 
 def _issued(
-    ca: _Pair, name: str, usage: x509.ObjectIdentifier, alternatives: x509.SubjectAlternativeName | None
+    ca: _Pair,
+    name: str,
+    usage: x509.ObjectIdentifier,
+    alternatives: x509.SubjectAlternativeName | None,
+    valid: datetime.timedelta = VALID,
 ) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_subject(name), ca.certificate.subject, key)
+        _builder(_subject(name), ca.certificate.subject, key, valid)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     )
@@ -97,16 +104,19 @@ def _issued(
     return _Pair(key, builder.sign(ca.key, hashes.SHA256()))
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid: datetime.timedelta = VALID
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
+    until = now + valid
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + VALID)
+        .not_valid_before(min(now, until) - CLOCK_SKEW)
+        .not_valid_after(until)
     )
 
 

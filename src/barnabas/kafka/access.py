@@ -1,0 +1,54 @@
+"""Why a cluster does not let us in. The call that waits only times out; the client's error callback has the cause."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from barnabas.errors import AccessDenied
+from barnabas.kafka.errors import MEANINGS
+from barnabas.kafka.listener import mismatch
+from barnabas.model import Connection
+
+SURE_SECONDS = 2.0  # without any answer
+SURE_TIMES = 2  # the same cause was reported
+
+DENIALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+
+
+class Access:
+    """What one client's error callback has reported since the client last had an answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._settings = connection.properties
+        self._down = False
+        self._denials: list[KafkaError] = []
+        self._asked = False
+        self.last = ""  # what was reported last of a connection
+
+    def note(self, error: KafkaError) -> None:
+        """The error callback."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._down = True
+            return
+        self.last = error.str()
+        if error.code() in DENIALS:
+            self._denials = [*self._denials[1 - SURE_TIMES :], error]
+
+    def answered(self) -> None:
+        self._down, self._denials, self._asked, self.last = False, [], False, ""
+
+    def denied(self, where: str, seconds: float) -> AccessDenied | None:
+        """Why nothing is answered, after so many seconds without any answer; None while the cause is not certain.
+
+        A broker that is being restarted gives no such cause: connections to it are refused. The listeners are asked
+        once, because that takes a moment.
+        """
+        if seconds < SURE_SECONDS or not self._down:
+            return None
+        cause = self._denials[-1] if len(self._denials) >= SURE_TIMES else None
+        if not self._asked:
+            self._asked = True
+            reason = mismatch(self._settings, certificate=cause is not None and cause.code() == KafkaError._SSL)
+            if reason is not None:
+                return AccessDenied(f"{where}: {reason}")
+        return AccessDenied(f"{where}: {cause.str()}: {MEANINGS[cause.code()][1]}") if cause else None
