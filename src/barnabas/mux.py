@@ -14,12 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from barnabas.config.selection import LONGEST_TOPIC
 from barnabas.model import FIRST_MILLISECOND, LAST_MILLISECOND
 from barnabas.naming import INTERNAL
-from barnabas.spoke import ALL, IDENTIFIER, PARTITION, PARTITIONS, TIMESTAMP, TOPIC
+from barnabas.spoke import ALL, IDENTIFIER, MOST_PARTITIONS, PARTITION, PARTITIONS, TIMESTAMP, TOPIC
 from barnabas.transform import HEADERS
 
-MOST_PARTITIONS = 10_000  # of an original topic: a larger number is a mistake, and would be made at the hub
 # a topic's name that is not `.`, `..` or internal; for Java, whose `$` would let a line's end pass
 ALLOWED = rf"\A(?!(?:\.\.?|{INTERNAL.pattern})\z)[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}\z"
+# a time as RFC 3339 writes it: Spark's own cast takes others too, and guesses their day or their zone
+WRITTEN_TIME = r"\A\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\z"
 COLUMNS_AS_CAME = ("came_headers", "came_millis")
 
 
@@ -29,8 +30,8 @@ def demultiplexed(
     """Adds where each record belongs: `to_topic`, `to_partition`, `to_partitions`, `from_topic`; null where unknown.
 
     `template` is `to` of the configuration; `names` are the values of its other words. The record's timestamp becomes
-    the original one, and MUX_* headers are gone unless they are to be kept; a record that does not say where it
-    belongs stays as it came. `as_came` adds headers and milliseconds as they came for all, in COLUMNS_AS_CAME.
+    the original one where a header holds it, and MUX_* headers are removed unless they are to be kept. A record that
+    does not say where it belongs stays as it came. `as_came` adds headers and milliseconds as they came, in COLUMNS_AS_CAME.
     """
     found = records.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
     found = found.withColumn("_behind", _stand_behind(F.col("headers")))
@@ -40,7 +41,7 @@ def demultiplexed(
         "*", *[_text(name).alias(name) for name in (TOPIC, PARTITION, PARTITIONS, TIMESTAMP, IDENTIFIER)]
     )
     found = found.select("*", *_understood(template, names))
-    told = (F.col(TOPIC) != "") & (F.col("_count") > F.col("_partition")) & F.col("_millis").isNotNull()
+    told = (F.col(TOPIC) != "") & (F.col("_count") > F.col("_partition"))
     found = found.withColumn("_whole", F.coalesce(told & F.col("_name").rlike(ALLOWED), F.lit(False)))
     whole, headers = F.col("_whole"), F.col("headers")
     came = {"came_headers": headers, "came_millis": F.unix_millis("timestamp")} if as_came else {}
@@ -69,8 +70,15 @@ def _understood(template: str, names: Mapping[str, str]) -> list[Column]:
         _named(template, F.col(TOPIC), F.col(IDENTIFIER), names).alias("_name"),
         partition.alias("_partition"),
         _within(count, 0, MOST_PARTITIONS).alias("_count"),
-        _within(F.col(TIMESTAMP).try_cast("long"), FIRST_MILLISECOND, LAST_MILLISECOND).alias("_millis"),
+        _time(F.col(TIMESTAMP)).alias("_millis"),
     ]
+
+
+def _time(text: Column) -> Column:
+    """Milliseconds of a number or of RFC 3339; the record's own where the text is neither or Spark cannot keep it."""
+    written = F.when(text.rlike(WRITTEN_TIME), F.unix_millis(F.upper(text).try_cast("timestamp")))
+    read = (_within(millis, FIRST_MILLISECOND, LAST_MILLISECOND) for millis in (text.try_cast("long"), written))
+    return F.coalesce(*read, F.unix_millis("timestamp"))
 
 
 def _within(number: Column, least: int, most: int) -> Column:
@@ -78,11 +86,14 @@ def _within(number: Column, least: int, most: int) -> Column:
 
 
 def _stand_behind(headers: Column) -> Column:
-    """True where the last headers are exactly those of a mux."""
+    """True where the last headers are those of a mux: no other multiplexer writes the count of partitions.
+
+    Three names are looked at and not all eight, because each takes time for every record.
+    """
     size = len(ALL)
     first, last = F.element_at(headers, -size)["key"], F.element_at(headers, -1)["key"]
-    second = F.element_at(headers, -size + 1)["key"]
-    fits = (first == ALL[0]) & (second == ALL[1]) & (last == ALL[-1])
+    count = F.element_at(headers, ALL.index(PARTITIONS) - size)["key"]
+    fits = (first == ALL[0]) & (count == PARTITIONS) & (last == ALL[-1])
     return F.when(F.size(headers) >= size, fits).otherwise(F.lit(False))
 
 

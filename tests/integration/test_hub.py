@@ -187,6 +187,42 @@ def test_a_record_that_does_not_say_where_it_belongs_is_stopped_at_or_set_aside(
     assert ("barnabas.quarantine.offset", b"1") in aside.headers
 
 
+def test_records_of_another_multiplexer_arrive_with_their_time_and_what_has_no_place_says_which_header(
+    tmp_path: Path, clusters: dict[str, KafkaCluster]
+) -> None:
+    """Six headers behind the record's own, the time as RFC 3339, a record that came through it twice."""
+    hub = clusters["hub"].bootstrap
+    create_topic(hub, "mux-replication_other", 2)
+    moments = [b"2026-01-02T03:04:05Z", b"2026-01-02T05:04:05.678+02:00", b"0001-01-01T00:00:00Z"]
+    given = [Record(b"k", b"%d" % i, others(b"1", moment), 7_000 + i) for i, moment in enumerate(moments)]
+    given.append(Record(b"k", b"twice", (*others(b"0", b"yesterday"), *others(b"1", moments[0])), 8_000))
+    given.append(Record(b"k", b"lost", others(b"first", moments[0]), 9_000))
+    produce(hub, "mux-replication_other", given)
+    mirror = {"name": "demux_other", "from": "mux-replication_other", "kind": "demux", "on_bad_record": "quarantine"}
+    group = {"name": "other", "source": "hub", "destination": "hub", "mirrors": [mirror]}
+    file = tmp_path / "other.yaml"
+    content = {"clusters": {"hub": {"bootstrap": hub}}, "spark": QUICK, "groups": [group]}
+    file.write_text(yaml.safe_dump(content))
+    code, run = ran(tmp_path, "run", "--until-caught-up", "-c", file)
+    assert code == 0, run.messages
+    second = 1_767_323_045_000
+    found = [(r.value, r.timestamp, r.partition, r.headers) for r in read_all(hub, "other-topic")]
+    own = (("own", b"1"),)
+    times = {b"0": second, b"1": second + 678, b"2": 7_002}
+    assert found == [*((value, at, 1, own) for value, at in times.items()), (b"twice", second, 1, own * 2)]
+    code, listed = ran(tmp_path, "quarantine", "list", "-c", file, "--mirror", "demux_other")
+    assert code == 0, listed.messages
+    assert "header MUX_SOURCE_TOPIC_PARTITION holds 'first', no partition" in listed.output
+
+
+def others(partition: bytes, moment: bytes) -> tuple[tuple[str, bytes], ...]:
+    """The headers of a record with one of its own, as that multiplexer writes them."""
+    said = (b"other-topic", partition, moment, b"localhost:9092", b"mux-replication_other", b"other")
+    names = ("SOURCE_TOPIC", "SOURCE_TOPIC_PARTITION", "SOURCE_TIMESTAMP", "SOURCE_BOOTSTRAP_SERVERS")
+    names += ("INTERMEDIATE_TOPIC", "SOURCE_IDENTIFIER")
+    return (("own", b"1"), *((f"MUX_{name}", value) for name, value in zip(names, said, strict=True)))
+
+
 MUX_HEADERS = (
     ("MUX_SOURCE_TOPIC", b"odd-topic"),
     ("MUX_SOURCE_TOPIC_PARTITION", b"1"),

@@ -62,7 +62,6 @@ BROKEN: list[tuple[str, bytes | None]] = [
     *[(spoke.TOPIC, value) for value in (b"__offsets", b"_barnabas.m", b"m.quarantine", b"_schemas")],
     *[(spoke.PARTITION, value) for value in (None, b"-1", b"two", b"10000", b"2147483647", b"99999999999")],
     *[(spoke.PARTITIONS, value) for value in (None, b"", b"abc", b"2", b"0", b"-1", b"10001", b"99999999999")],
-    *[(spoke.TIMESTAMP, value) for value in (None, b"yesterday", b"-12219292800001", b"9223372036854776", b"9" * 30)],
 ]
 
 
@@ -82,7 +81,7 @@ def stayed(row: Any, headers: list[tuple[str, bytes | None]]) -> bool:
 def test_what_a_header_does_not_say_or_cannot_mean_is_not_guessed(spark: SparkSession) -> None:
     last = [changed(**{name: value}) for name, value in BROKEN]
     elsewhere = [[*headers[1:], headers[0]] for headers in last]
-    missing = [[h for h in changed() if h[0] != name] for name in (spoke.TOPIC, spoke.PARTITION, spoke.TIMESTAMP)]
+    missing = [[h for h in changed() if h[0] != name] for name in (spoke.TOPIC, spoke.PARTITION)]
     huge = [h for h in changed(**{spoke.PARTITION: b"2147483647"}) if h[0] != spoke.PARTITIONS]
     cases = [*last, *elsewhere, *missing, huge, []]
     for row, headers in zip(through(spark, intermediate(spark, cases)), cases, strict=True):
@@ -99,6 +98,75 @@ def test_an_identifier_that_makes_no_name_is_broken_only_where_it_is_needed(spar
     rows = through(spark, frame, "{identifier}_{topic}")
     assert all(stayed(row, headers) for row, headers in zip(rows, cases, strict=True))
     assert {row["to_topic"] for row in through(spark, frame)} == {"orders"}
+
+
+MOMENTS: dict[bytes, int] = {
+    b"2026-01-02T03:04:05Z": MILLIS - 678,
+    b"2026-01-02T05:04:05+02:00": MILLIS - 678,
+    b"2026-01-01T22:34:05.678-04:30": MILLIS,
+    b"2026-01-02t03:04:05.678912345z": MILLIS,
+    b"1582-10-15T00:00:00Z": -12_219_292_800_000,
+    b"9999-12-31T23:59:59.999Z": 253_402_300_799_999,
+    b"1969-12-31T23:59:59.999Z": -1,
+    b"1234": 1234,
+}
+NO_MOMENTS: tuple[bytes | None, ...] = (
+    *(None, b"", b"yesterday", b"-12219292800001", b"9223372036854776", b"9" * 30, b"\xff", b"2026-01-02"),
+    *(b"03:04:05Z", b"2026-01-02T03:04:05", b"2026-01-02T03:04:05 Europe/Prague", b"2026-02-30T03:04:05Z"),
+    *(b"0001-01-01T00:00:00Z", b"1582-10-14T23:59:59Z", b"2026-01-02T03:04:05Z\n", b"2026-01-02T03:04:60Z"),
+)
+
+
+def seed(own: list[tuple[str, bytes | None]], moment: bytes | None) -> list[tuple[str, bytes | None]]:
+    """What the multiplexer of another project writes: six headers, its time as RFC 3339."""
+    said = {"TOPIC": b"orders", "TOPIC_PARTITION": b"2", "TIMESTAMP": moment, "BOOTSTRAP_SERVERS": b"b:1"}
+    headers: list[tuple[str, bytes | None]] = [(f"MUX_SOURCE_{name}", value) for name, value in said.items()]
+    return [*own, *headers, (spoke.INTERMEDIATE, b"mux-replication_eu"), (spoke.IDENTIFIER, b"eu")]
+
+
+def arrivals(spark: SparkSession, cases: list[list[tuple[str, bytes | None]]]) -> list[Any]:
+    shaped = mux.demultiplexed(intermediate(spark, cases), "{topic}", keep_headers=False, names={})
+    return shaped.selectExpr("to_topic", "to_partition", "unix_millis(timestamp) AS millis", "headers").collect()
+
+
+def test_a_time_is_read_as_rfc_3339_with_fractions_and_offsets_and_as_milliseconds(spark: SparkSession) -> None:
+    cases = [form for moment in MOMENTS for form in (seed([], moment), changed(**{spoke.TIMESTAMP: moment}))]
+    found = [(row["to_topic"], row["to_partition"], row["millis"]) for row in arrivals(spark, cases)]
+    assert found == [("orders", 2, millis) for millis in MOMENTS.values() for _ in range(2)]
+
+
+def test_a_record_whose_header_holds_no_time_keeps_its_own(spark: SparkSession) -> None:
+    cases = [form for moment in NO_MOMENTS for form in (seed([], moment), changed(**{spoke.TIMESTAMP: moment}))]
+    cases += [[h for h in form if h[0] != spoke.TIMESTAMP] for form in (seed([], b""), changed())]
+    for row, headers in zip(arrivals(spark, cases), cases, strict=True):
+        assert (row["to_topic"], row["to_partition"], row["millis"]) == ("orders", 2, MILLIS), (row, headers)
+
+
+def test_of_headers_that_are_there_twice_the_last_counts_and_none_stays(spark: SparkSession) -> None:
+    first: list[tuple[str, bytes | None]] = [(spoke.TOPIC, b"other"), (spoke.TIMESTAMP, b"1"), ("own", b"x")]
+    for repeated in (
+        seed(first, b"2026-01-02T03:04:05Z"),
+        [*seed([], b"1"), (spoke.TIMESTAMP, b"%d" % MILLIS), *first[2:]],
+    ):
+        (row,) = arrivals(spark, [repeated])
+        assert (row["to_topic"], row["to_partition"]) == ("orders", 2)
+        assert row["millis"] // 1000 == MILLIS // 1000
+        assert pairs(row) == [("own", b"x")]
+
+
+def test_eight_headers_that_only_look_like_those_of_a_mux_are_read_by_their_names(spark: SparkSession) -> None:
+    """A name stands twice, and the first, the second and the last are where a mux has them."""
+    alike = [name for name in spoke.ALL if name != spoke.PARTITIONS]
+    told = dict(changed())
+    alike.insert(5, spoke.TIMESTAMP)
+    (row,) = arrivals(spark, [[(name, told[name]) for name in alike]])
+    assert (row["to_topic"], row["to_partition"], row["millis"], pairs(row)) == ("orders", 2, 1234, [])
+
+
+def test_a_mux_behind_a_mux_takes_off_its_own_headers_only(spark: SparkSession) -> None:
+    inner = changed(**{spoke.TOPIC: b"inner"})
+    (row,) = arrivals(spark, [[*inner, *changed()[1:]]])
+    assert (row["to_topic"], pairs(row)) == ("orders", inner)
 
 
 @pytest.mark.parametrize("millis", [-12_219_292_800_000, -1, 253_402_300_800_000, 9_223_372_036_854_775])

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from barnabas.errors import TopicsNeeded
 from barnabas.model import Route
+from barnabas.spoke import misplaced
 
-BROKEN = "its MUX_* headers are missing or broken: it does not say where it belongs"
+BROKEN = "its MUX_* headers are missing or broken"
 
 
 @dataclass
@@ -41,8 +42,12 @@ def demuxed(known: Mapping[str, Route], batch: pa.RecordBatch) -> Addresses:
         topics=[words[code] if code >= 0 else "" for code in codes.tolist()],
         partitions=partitions.tolist(),
         routes=numbers[np.maximum(codes, 0)],
-        bad=dict.fromkeys(np.flatnonzero(lost).tolist(), BROKEN),
+        bad={row: f"{BROKEN}: {_why(batch, row)}" for row in np.flatnonzero(lost).tolist()},
     )
+
+
+def _why(batch: pa.RecordBatch, row: int) -> str:
+    return misplaced([(pair["key"], pair["value"]) for pair in batch.column("headers")[row].as_py() or ()])
 
 
 def _refuse_unknown(
