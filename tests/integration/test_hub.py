@@ -218,8 +218,8 @@ def test_records_of_another_multiplexer_arrive_with_their_time_and_what_has_no_p
 def others(partition: bytes, moment: bytes) -> tuple[tuple[str, bytes], ...]:
     """The headers of a record with one of its own, as that multiplexer writes them."""
     said = (b"other-topic", partition, moment, b"localhost:9092", b"mux-replication_other", b"other")
-    names = ("SOURCE_TOPIC", "SOURCE_TOPIC_PARTITION", "SOURCE_TIMESTAMP", "SOURCE_BOOTSTRAP_SERVERS")
-    names += ("INTERMEDIATE_TOPIC", "SOURCE_IDENTIFIER")
+    source = ("TOPIC", "TOPIC_PARTITION", "TIMESTAMP", "BOOTSTRAP_SERVERS")
+    names = (*(f"SOURCE_{name}" for name in source), "INTERMEDIATE_TOPIC", "SOURCE_IDENTIFIER")
     return (("own", b"1"), *((f"MUX_{name}", value) for name, value in zip(names, said, strict=True)))
 
 
