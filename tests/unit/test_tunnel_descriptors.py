@@ -8,13 +8,13 @@ import logging, resource, sys
 from barnabas.tunnel.descriptors import make_room
 logging.basicConfig(format="%(message)s")
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, int(sys.argv[1])))
-make_room("t", int(sys.argv[2]))
+make_room("t", int(sys.argv[2]), int(sys.argv[2]))
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
 def made(hard: int, connections: int) -> tuple[str, str]:
-    """What a process that may have that many says of its limits, and its warnings."""
+    """What a process that may have that many says of its limits, and its warnings; as many more are unfinished."""
     command = [sys.executable, "-c", ROOM, str(hard), str(connections)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.strip(), done.stderr.strip()

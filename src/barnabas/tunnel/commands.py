@@ -24,7 +24,7 @@ from barnabas.tunnel.hosts import Format, formatted, mapped
 from barnabas.tunnel.keys import DEFAULT_YEARS, Role, create, load
 from barnabas.tunnel.metrics import Meter
 from barnabas.tunnel.plan import as_json, as_text, planned
-from barnabas.tunnel.serve import TunnelServer
+from barnabas.tunnel.serve import UNFINISHED, TunnelServer
 from barnabas.tunnel.targets import bootstrap_of, configured
 
 EXPIRES_SOON = timedelta(days=30)
@@ -103,7 +103,7 @@ def _keygen(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, configuration: Configuration) -> int:
     name, tunnel = chosen(configuration, args.tunnel)
     _warn_of_expiry(name, tunnel, Role.SERVE)
-    make_room(name, tunnel.limits.connections)
+    make_room(name, tunnel.limits.connections, UNFINISHED)
     server = TunnelServer(name, tunnel, partial(_settings, configuration, tunnel))
     return _run(server.run, server.meter, tunnel.serve.metrics)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import BarnabasError, ConfigError
+from barnabas.tunnel.complaints import Complaints
 from barnabas.tunnel.hosts import HostsBlock, mapped
 from barnabas.tunnel.keys import Role, load, tls_context
 from barnabas.tunnel.link import Link, keep_alive
@@ -39,6 +40,7 @@ class TunnelClient:
         self._scratch = Scratch()
         self.link = Link(name, tunnel.serve.address, tls_context(identity), tunnel.limits, self._scratch)
         self._sessions = Sessions(name, self.meter)
+        self._complaints = Complaints(name, self.meter, "reset")
         self._complaint = ""
         self._hosts = HostsBlock(name, tunnel.connect.hosts_file, tunnel.connect.loopback)
         self._listeners: dict[Target, tuple[socket.socket, asyncio.Task[None]]] = {}
@@ -68,6 +70,7 @@ class TunnelClient:
             for target in list(self._listeners):
                 self._close(target)
             await self._sessions.stop()
+            self._complaints.stop()
             self._hosts.remove()
 
     def _apply(self, targets: tuple[Target, ...]) -> None:
@@ -121,7 +124,9 @@ class TunnelClient:
             who = str(Address(address[0], address[1]))
             if len(self._sessions) >= self.limits.connections:
                 connection.close()
-                self._turned_away(who, Reason.LIMIT, f"the limit of {self.limits.connections} connections is reached")
+                self._complaints.refused(
+                    who, Reason.LIMIT, f"the limit of {self.limits.connections} connections is reached"
+                )
                 continue
             self._sessions.begin(self._attend(connection, who, target))
 
@@ -133,11 +138,7 @@ class TunnelClient:
             end = await self.link.open(target)
             await self._sessions.carry(Relay(plain, end, self.meter, self.limits.idle_seconds), who, target)
         except BarnabasError as error:
-            self._turned_away(who, error.reason if isinstance(error, TurnedAway) else Reason.LINK, str(error))
+            self._complaints.refused(who, error.reason if isinstance(error, TurnedAway) else Reason.LINK, str(error))
         finally:
             if not plain.closed.done():
                 plain.reset()
-
-    def _turned_away(self, who: str, reason: Reason, detail: str) -> None:
-        self.meter.refused(reason)
-        log.warning('tunnel "%s": reset %s: %s (%s)', self.name, who, reason, detail)

@@ -3,15 +3,15 @@
 import logging
 import resource
 
-PER_CONNECTION = 3  # both its ends, and one of those who have not finished their handshake: as many are let in
+PER_CONNECTION = 2  # both its ends; one whose handshake is unfinished has one
 SPARE = 64  # the rest of the process
 
 log = logging.getLogger(__name__)
 
 
-def make_room(tunnel: str, connections: int) -> None:
+def make_room(tunnel: str, connections: int, unfinished: int = 0) -> None:
     """Raises this process's limit as far as the system lets it, and says so where that is not enough."""
-    needed = PER_CONNECTION * connections + SPARE
+    needed = PER_CONNECTION * connections + unfinished + SPARE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return

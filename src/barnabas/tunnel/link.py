@@ -3,18 +3,21 @@
 import asyncio
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.config.tunnel import Address, Limits
 from barnabas.errors import Refused, Unavailable
+from barnabas.tunnel.complaints import printable
 from barnabas.tunnel.frames import LONGEST_ANSWER, decode, encode
 from barnabas.tunnel.keys import Role
 from barnabas.tunnel.refusals import Reason, TurnedAway, reason_of
 from barnabas.tunnel.relay import Scratch, TunnelEnd
 from barnabas.tunnel.targets import Target, from_json
+from barnabas.tunnel.tls import Handshakes
 
 KEEPALIVE_PROBES = 3
+DIALS_AT_ONCE = 64  # all clients come back at once after a break; serve keeps a limited number of handshakes
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Link:
     context: ssl.SSLContext
     limits: Limits
     scratch: Scratch
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DIALS_AT_ONCE))
 
     async def list_targets(self) -> tuple[Target, ...]:
         """Ask serve what it leads to."""
@@ -55,22 +59,18 @@ class Link:
             raise
         if not answer.get("ok"):
             end.transport.close()
-            detail = f'tunnel "{self.tunnel}": {self.address} refused: {answer.get("detail")!s:.300}'
+            detail = f'tunnel "{self.tunnel}": {self.address} refused: {printable(str(answer.get("detail")))[:300]}'
             raise TurnedAway(_known(answer.get("reason")), detail)
         return end, answer
 
     async def _dial(self) -> TunnelEnd:
-        loop = asyncio.get_running_loop()
+        handshakes = Handshakes(
+            self.context, self.scratch, longest_message=LONGEST_ANSWER, close_seconds=self.limits.idle_seconds
+        )
         try:
-            async with asyncio.timeout(self.limits.dial_seconds):
-                _, end = await loop.create_connection(
-                    lambda: TunnelEnd(self.scratch, LONGEST_ANSWER),
-                    self.address.host,
-                    self.address.port,
-                    ssl=self.context,
-                    server_hostname=Role.SERVE.name_in_certificate,
-                    ssl_handshake_timeout=self.limits.handshake_seconds,
-                    ssl_shutdown_timeout=self.limits.idle_seconds,
+            async with self.turns, asyncio.timeout(self.limits.dial_seconds):
+                end = await handshakes.connect(
+                    self.address, Role.SERVE.name_in_certificate, self.limits.handshake_seconds
                 )
         except ssl.SSLError as error:
             raise self._refused_by_tls(error) from None

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     TARGET = "target_not_listed"
     UNREACHABLE = "target_unreachable"
     LIMIT = "too_many_connections"
+    DISPLACED = "unfinished_handshake_displaced"
     LINK = "other_end_unavailable"
 
 

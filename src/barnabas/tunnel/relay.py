@@ -20,6 +20,7 @@ from barnabas.tunnel.frames import CHUNK, END, HEADER, BadFrame, Unframer, first
 from barnabas.tunnel.metrics import Meter
 
 HELD_AT_MOST = 2 * 1024 * 1024
+RECORDS = 256 * 1024  # TLS records of one read
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -35,15 +36,16 @@ class Why(StrEnum):
 
 
 class Scratch:
-    """One buffer for all reads of a loop: a read is handed on before the next begins.
+    """The buffers for all reads of a loop: a read is handed on before the next begins.
 
-    It holds one frame, header included, which is a whole number of full TLS records: none is sent for a few bytes, and
-    what the other end reads at once ends where a frame ends.
+    `records` takes TLS records as they arrive. `frame` holds one frame, header included, which is a whole number of
+    full TLS records: none is sent for a few bytes, and what the other end reads at once ends where a frame ends.
     """
 
     def __init__(self) -> None:
         self.frame = memoryview(bytearray(CHUNK))
         self.payload = self.frame[HEADER.size :]
+        self.records = memoryview(bytearray(RECORDS))
 
 
 class End(asyncio.BufferedProtocol):

@@ -1,11 +1,15 @@
 """The end inside the source network: lets the right peer in through one port and joins it to brokers on the list.
 
 What happens to a connection that comes in:
-1. one over the limit is closed at once;
-2. mutual TLS 1.3, within a time limit, and the peer's certificate must be that of `connect`;
-3. one request, within a time limit: the list, or a target on the list;
-4. the target is dialled, the answer sent, and bytes flow until both sides have finished.
+1. one over the limit of carried connections is closed at once;
+2. its first byte must be one of a TLS handshake, within a time limit; until then it costs a file descriptor only;
+3. mutual TLS 1.3, within the same limit, and the peer's certificate must be that of `connect`;
+4. one request, within a time limit: the list, or a target on the list;
+5. the target is dialled, the answer sent, and bytes flow until both sides have finished.
 Whoever fails a step is refused and counted; nothing of that touches the connections that others have.
+
+Steps 2 and 3 have places of their own. A newcomer always gets one, and the oldest of the source address that holds most
+loses its place. So strangers who do not finish their handshake keep nobody out.
 """
 
 import asyncio
@@ -13,21 +17,27 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import BarnabasError, ConfigError, Unavailable
+from barnabas.tunnel.complaints import Complaints
 from barnabas.tunnel.frames import LONGEST_REQUEST, BadFrame, decode, encode
 from barnabas.tunnel.keys import Role, load, peer_name, tls_context
 from barnabas.tunnel.link import keep_alive
 from barnabas.tunnel.metrics import Meter
 from barnabas.tunnel.refusals import Reason, TurnedAway, reason_of
 from barnabas.tunnel.relay import PlainEnd, Relay, Scratch, TunnelEnd
+from barnabas.tunnel.room import Room, source_of
 from barnabas.tunnel.sessions import Sessions
 from barnabas.tunnel.targets import Directory, to_json
+from barnabas.tunnel.tls import Handshakes
 
 BACKLOG = 1024
 ACCEPT_PAUSE = 0.1
+UNFINISHED = 1536  # accepted connections without a finished handshake, at most
+HANDSHAKES = 1024  # of these have begun one: each needs up to 80 KB
+TLS_HANDSHAKE = b"\x16"  # how the first record of a TLS client begins
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +48,20 @@ class TunnelServer:
     def __init__(self, name: str, tunnel: Tunnel, settings: Callable[[], Mapping[str, Any]]) -> None:
         self.name, self.tunnel, self.limits = name, tunnel, tunnel.limits
         identity = load(tunnel.key, Role.SERVE)
-        self._context = tls_context(identity)
         self.meter = Meter(name, Role.SERVE)
         self.meter.expires.set(identity.expires.timestamp())
         self.directory = Directory(tunnel, settings)
         self._scratch = Scratch()
+        self._tls = Handshakes(
+            tls_context(identity),
+            self._scratch,
+            longest_message=LONGEST_REQUEST,
+            close_seconds=self.limits.idle_seconds,
+        )
         self._sessions = Sessions(name, self.meter)
-        self._handshakes = 0
+        self._complaints = Complaints(name, self.meter, "refused")
+        self._unfinished = Room(UNFINISHED)
+        self._handshakes = Room(HANDSHAKES)
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Serve until cancelled."""
@@ -59,6 +76,7 @@ class TunnelServer:
         finally:
             listening.close()
             await self._sessions.stop()
+            self._complaints.stop()
 
     async def _follow(self) -> None:
         """Keep the list of brokers current; the one place that tries again."""
@@ -85,37 +103,47 @@ class TunnelServer:
                 continue
             await asyncio.sleep(0)  # whoever is connected has a turn, however many wait to be
             who = str(Address(address[0], address[1]))
-            # Counted apart, so that strangers who do not finish their handshake take no place from connections.
-            if max(self._handshakes, len(self._sessions) - self._handshakes) >= self.limits.connections:
+            if self._carried >= self.limits.connections:
                 connection.close()
-                self._turned_away(who, Reason.LIMIT, f"the limit of {self.limits.connections} connections is reached")
+                self._complaints.refused(who, Reason.LIMIT, self._full)
                 continue
-            self._sessions.begin(self._attend(connection, who))
+            self._sessions.begin(self._attend(connection, who, source_of(address[0])))
 
-    async def _attend(self, connection: socket.socket, who: str) -> None:
+    @property
+    def _carried(self) -> int:
+        return len(self._sessions) - len(self._unfinished)
+
+    @property
+    def _full(self) -> str:
+        return f"the limit of {self.limits.connections} connections is reached"
+
+    async def _attend(self, connection: socket.socket, who: str, source: str) -> None:
         try:
-            end = await self._let_in(connection)
+            end = await self._let_in(connection, source)
             try:
                 await self._answer(end, who)
             except BaseException:
                 end.transport.abort()
                 raise
         except (BarnabasError, OSError) as error:
-            self._turned_away(who, reason_of(error), str(error))
+            self._complaints.refused(who, reason_of(error), str(error))
 
-    async def _let_in(self, connection: socket.socket) -> TunnelEnd:
-        self._handshakes += 1
-        try:
-            keep_alive(connection, self.limits.keepalive_seconds)
-            _, end = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: TunnelEnd(self._scratch, LONGEST_REQUEST),
-                connection,
-                ssl=self._context,
-                ssl_handshake_timeout=self.limits.handshake_seconds,
-                ssl_shutdown_timeout=self.limits.idle_seconds,
-            )
-        finally:
-            self._handshakes -= 1
+    async def _let_in(self, connection: socket.socket, source: str) -> TunnelEnd:
+        task, loop = cast("asyncio.Task[None]", asyncio.current_task()), asyncio.get_running_loop()
+        until = loop.time() + self.limits.handshake_seconds
+        with self._unfinished.place(source, task):
+            try:
+                keep_alive(connection, self.limits.keepalive_seconds)
+                async with asyncio.timeout_at(until):
+                    await _begins_tls(connection)
+            except TimeoutError:
+                connection.close()
+                raise TurnedAway(Reason.SLOW, f"sent nothing in {self.limits.handshake_seconds:g} s") from None
+            except BaseException:
+                connection.close()
+                raise
+            with self._handshakes.place(source, task):
+                end = await self._tls.serve(connection, max(0.001, until - loop.time()))
         secure: ssl.SSLObject = end.transport.get_extra_info("ssl_object")
         if peer_name(secure.getpeercert()) != Role.CONNECT.name_in_certificate:
             end.transport.abort()
@@ -125,6 +153,8 @@ class TunnelServer:
     async def _answer(self, end: TunnelEnd, who: str) -> None:
         try:
             request = decode(await end.message(self.limits.handshake_seconds))
+            if self._carried > self.limits.connections:  # as many as are unfinished may finish at the same time
+                raise TurnedAway(Reason.LIMIT, self._full)
             if request.get("ask") == "list":
                 end.transport.write(encode({"ok": True, "targets": to_json(self.directory.targets)}))
                 await end.part(self.limits.handshake_seconds)
@@ -160,9 +190,26 @@ class TunnelServer:
         keep_alive(plain.transport.get_extra_info("socket"), self.limits.keepalive_seconds)
         return plain
 
-    def _turned_away(self, who: str, reason: Reason, detail: str) -> None:
-        self.meter.refused(reason)
-        log.warning('tunnel "%s": refused %s: %s (%s)', self.name, who, reason, detail)
+
+def _tell(arrived: "asyncio.Future[None]") -> None:
+    if not arrived.done():
+        arrived.set_result(None)
+
+
+async def _begins_tls(connection: socket.socket) -> None:
+    """Return when the first byte has arrived and is that of a TLS handshake; it is left to be read."""
+    loop = asyncio.get_running_loop()
+    arrived = loop.create_future()
+    loop.add_reader(connection, _tell, arrived)
+    try:
+        await arrived
+    finally:
+        loop.remove_reader(connection)
+    first = connection.recv(1, socket.MSG_PEEK)
+    if not first:
+        raise TurnedAway(Reason.HUNG_UP, "hung up before its handshake")
+    if first != TLS_HANDSHAKE:
+        raise TurnedAway(Reason.NOT_TLS, "its first byte is none of TLS")
 
 
 def listen(address: Address) -> socket.socket:
