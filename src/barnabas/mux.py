@@ -31,7 +31,7 @@ def demultiplexed(
 
     `template` is `to` of the configuration; `names` are the values of its other words. The record's timestamp becomes
     the original one where a header holds it, and MUX_* headers are removed unless they are to be kept. A record that
-    does not say where it belongs stays as it came. `as_came` adds COLUMNS_AS_CAME: headers and milliseconds before that.
+    does not say where it belongs stays as it came. `as_came` adds COLUMNS_AS_CAME: as they were before.
     """
     found = records.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
     found = found.withColumn("_behind", _stand_behind(F.col("headers")))
