@@ -41,6 +41,14 @@ def temporary() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A directory that another user may enter, as /etc is."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="barnabas-hosts-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.fixture(scope="session")
 def lab_directory() -> Iterator[Path]:
     """A directory for clusters and registries; what runs there ends with the test run."""

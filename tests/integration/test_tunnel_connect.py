@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from barnabas.config.tunnel import Address
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.tunnel.refusals import Reason
+from tests.hosts_lock import locked
 from tests.kafka_io import wait_until
 from tests.tunnel_ends import Ends, running
 from tests.tunnel_targets import Target, echo
@@ -137,6 +139,34 @@ def test_a_signal_ends_connect_cleanly_and_its_block_is_gone(
         with pytest.raises(ConnectionResetError):
             client.recv(10)
         assert f"stopped by {number.name}" in ends.log("connect")
+
+
+def test_a_locked_hosts_file_freezes_neither_connections_nor_the_end(
+    lab_directory: Path, targets: list[Target], readable: Path
+) -> None:
+    hosts = readable / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    port = Address.parse(targets[0].address).port
+    cluster = {"bootstrap": f"broker.invalid:{port}"}
+    own = {**LOOPBACK, "hosts_file": str(hosts)}
+    ends = Ends(lab_directory, "tunnel-locked", [targets[0].address], cluster=cluster, connect=own)
+    try:
+        with locked(hosts) as pid:
+            ends.start("serve")
+            ends.start("connect", "--write-hosts")
+            wait_until(lambda: f"is locked by process {pid}" in ends.log("connect"), 30, "the lock to be reported")
+            own["loopback"] = "127.0.3.2"  # behind the name to start from
+            wait_until(lambda: passes(ends), 10, "connections to pass")
+        wait_until(lambda: "127.0.3.1\tbroker.invalid" in hosts.read_text(), 10, "the names to be written")
+        with locked(hosts):
+            started = time.monotonic()
+            ends.stop("connect")
+            assert time.monotonic() - started < 8
+        assert "its names stay in the hosts file" in ends.log("connect")
+        assert ends.log("connect").count("is locked by") == 2
+    finally:
+        ends.stop("connect")
+        ends.stop("serve")
 
 
 def test_hosts_asks_serve_for_brokers_that_are_discovered(lab_directory: Path, source: KafkaCluster) -> None:

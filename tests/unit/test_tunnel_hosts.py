@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from barnabas.config.tunnel import Address, Tunnel
-from barnabas.errors import ConfigError, Refused
+from barnabas.errors import ConfigError, Refused, Unavailable
 from barnabas.tunnel.hosts import Format, HostsBlock, formatted, mapped
 from barnabas.tunnel.targets import Target, configured, from_json, joined, loopback_of, to_json
+from tests.hosts_lock import locked
 
 FIRST = IPv4Address("127.0.1.1")
 BOOTSTRAP = (Address("pkc.orange.test", 9092), Address("b1.orange.test", 9092))
@@ -152,6 +153,47 @@ def test_two_begins_before_one_end_are_an_unfinished_block_and_a_whole_one(tmp_p
     block.write(NAMES)
     block.remove()
     assert file.read_text() == "10.0.0.7\tdb.example\n10.0.0.8\tweb.example\n"
+
+
+@pytest.mark.parametrize("kind", ["LOCK_EX", "LOCK_SH"])
+def test_a_lock_that_another_user_holds_is_reported_with_its_holder_and_not_waited_for(
+    readable: Path, kind: str
+) -> None:
+    file = readable / "hosts"
+    file.write_text("127.0.0.1 localhost\n")
+    block = HostsBlock("eu", file, FIRST)
+    with locked(file, kind) as pid, pytest.raises(Unavailable, match=f"is locked by process {pid}; end it"):
+        block.write(NAMES)
+    assert file.read_text() == "127.0.0.1 localhost\n"
+    block.write(NAMES)
+    with locked(file, kind), pytest.raises(Unavailable, match="locked"):
+        block.remove()
+    block.remove()
+    assert file.read_text() == "127.0.0.1 localhost\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("localhost", "LOCALHOST", "LocalHost", "localhost.localdomain", "x.localhost", "a.B.LOCALHOST"),
+        *(
+            "ip6-localhost",
+            "IP6-loopback",
+            "localhost4",
+            "localhost6",
+            "localhost6.localdomain6",
+            "localhost4.LocalDomain4",
+        ),
+        *("ip6-allnodes", "broadcasthost", "localhost.", "x.localhost."),
+    ],
+)
+def test_no_name_that_stands_for_this_machine_is_mapped(name: str) -> None:
+    assert mapped([Target(0, Address(name, 9092))], FIRST) == {}
+
+
+@pytest.mark.parametrize("name", ["localhost.example.com", "notlocalhost", "my-localhost"])
+def test_a_name_that_only_looks_like_it_is_mapped(name: str) -> None:
+    assert mapped([Target(0, Address(name, 9092))], FIRST) == {name: FIRST}
 
 
 def test_a_hosts_file_that_cannot_be_written_says_what_to_do_instead(tmp_path: Path) -> None:

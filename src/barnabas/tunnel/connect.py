@@ -10,9 +10,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.config.tunnel import Address, Tunnel
-from barnabas.errors import BarnabasError, ConfigError
+from barnabas.errors import BarnabasError, ConfigError, Unavailable
 from barnabas.tunnel.complaints import Complaints
 from barnabas.tunnel.hosts import HostsBlock, mapped
 from barnabas.tunnel.keys import Role, load, tls_context
@@ -25,6 +26,8 @@ from barnabas.tunnel.sessions import Sessions
 from barnabas.tunnel.targets import Target, loopback_of
 
 FIRST_RETRY_SECONDS = 0.5
+LOCK_PAUSE = 0.1
+LOCK_SECONDS = 2.0  # for the end: whoever stops it may kill it soon
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class TunnelClient:
         self._sessions = Sessions(name, self.meter)
         self._complaints = Complaints(name, self.meter, "reset")
         self._complaint = ""
+        self._locked = False
         self._hosts = HostsBlock(name, tunnel.connect.hosts_file, tunnel.connect.loopback)
         self._listeners: dict[Target, tuple[socket.socket, asyncio.Task[None]]] = {}
         self._deaf: dict[Target, str] = {}
@@ -53,6 +57,7 @@ class TunnelClient:
             while True:
                 try:
                     self._apply(await self.link.list_targets())
+                    await self._name(self.tunnel.connect.refresh_seconds)
                 except ConfigError:  # the hosts file: no trying again makes it writable
                     raise
                 except BarnabasError as error:
@@ -71,7 +76,8 @@ class TunnelClient:
                 self._close(target)
             await self._sessions.stop()
             self._complaints.stop()
-            self._hosts.remove()
+            if not await self._unlocked(self._hosts.remove, LOCK_SECONDS):
+                log.warning('tunnel "%s": its names stay in the hosts file; the next connect replaces them', self.name)
 
     def _apply(self, targets: tuple[Target, ...]) -> None:
         """Open a listener for what is new on the list, close that of what has gone; open connections go on."""
@@ -83,8 +89,30 @@ class TunnelClient:
         self._deaf = {target: why for target, why in self._deaf.items() if target in targets}
         self.meter.targets.set(len(targets))
         self.meter.deaf.set(len(self._deaf))
+
+    async def _name(self, seconds: float) -> None:
+        """Keep the hosts file current. Connections are carried while somebody's lock on the file is waited for."""
         if self.tunnel.connect.write_hosts:
-            self._hosts.write(mapped(self._listeners, self.tunnel.connect.loopback))
+            names = mapped(self._listeners, self.tunnel.connect.loopback)
+            await self._unlocked(partial(self._hosts.write, names), seconds)
+
+    async def _unlocked(self, change: Callable[[], None], seconds: float) -> bool:
+        """Change the hosts file as soon as no other process holds a lock on it; False if that takes too long."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while True:
+            try:
+                change()
+            except Unavailable as error:
+                if not self._locked:
+                    log.warning("%s; trying again", error)
+                self._locked = True
+                if loop.time() > until:
+                    return False
+                await asyncio.sleep(LOCK_PAUSE)
+            else:
+                self._locked = False
+                return True
 
     def _open(self, target: Target) -> None:
         """Listen for one target; what stands in its way is said once, and tried again with the next list."""

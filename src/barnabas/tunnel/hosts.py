@@ -3,12 +3,14 @@
 import fcntl
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import IO
 
-from barnabas.errors import ConfigError
-from barnabas.tunnel.targets import Target, loopback_of
+from barnabas.errors import ConfigError, Unavailable
+from barnabas.tunnel.targets import Target, is_this_machine, loopback_of
 
 
 class Format(StrEnum):
@@ -36,7 +38,10 @@ def formatted(names: Mapping[str, IPv4Address], form: Format) -> str:
 
 
 class HostsBlock:
-    """A marked block in a hosts file, kept current and taken out again; nothing else in the file changes."""
+    """A marked block in a hosts file, kept current and taken out again; nothing else in the file changes.
+
+    `write` and `remove` never wait: they raise Unavailable while another process holds a lock on the file.
+    """
 
     def __init__(self, tunnel: str, path: Path, loopback: IPv4Address) -> None:
         self._begin = f"# barnabas tunnel {tunnel}: begin, removed when the tunnel ends"
@@ -61,7 +66,7 @@ class HostsBlock:
         # In place: in a container the hosts file is a mount of its own, and no other file can be renamed onto it.
         try:
             with self._path.open("r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._lock(file)
                 old = file.read()
                 new = self._without(old.decode(errors="surrogateescape"))
                 if block and new and not new.endswith("\n"):
@@ -76,6 +81,16 @@ class HostsBlock:
             raise ConfigError(
                 f"tunnel: {self._path} cannot be written: {error.strerror}; run as a user who may, "
                 "or leave out --write-hosts and use `barnabas tunnel hosts`"
+            ) from None
+
+    def _lock(self, file: IO[bytes]) -> None:
+        """Anybody who may read the file can hold a lock on it: so nothing here waits for one."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder_of_lock(os.fstat(file.fileno()))
+            raise Unavailable(
+                f"tunnel: {self._path} is locked by {holder}; end it, or use `barnabas tunnel hosts` instead"
             ) from None
 
     def _without(self, text: str) -> str:
@@ -104,6 +119,21 @@ class HostsBlock:
     def _is_ours(self, line: str) -> bool:
         try:
             address, name = line.split()
-            return IPv4Address(address) >= self._loopback and IPv4Address(address).is_loopback and name != "localhost"
+            return (
+                IPv4Address(address) >= self._loopback
+                and IPv4Address(address).is_loopback
+                and not is_this_machine(name)
+            )
         except ValueError:
             return False
+
+
+def _holder_of_lock(file: os.stat_result) -> str:
+    """Who holds a lock on the file, as far as the system says."""
+    wanted = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            kind, pid, place = (fields := line.split())[1], fields[-4], fields[-3]
+            if kind == "FLOCK" and place == wanted:
+                return f"process {pid}"
+    return "another process"

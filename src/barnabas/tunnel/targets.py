@@ -25,8 +25,21 @@ FIRST_DISCOVERED = 9
 DISCOVERY_SECONDS = 5.0
 # A broker that restarts leaves the cluster's answer for a while: its name must not leave the tunnel's list with it.
 FORGOTTEN_AFTER = 3600.0
+# What systems write into /etc/hosts for themselves.
+LOCAL_ENDINGS = (".localhost", ".localdomain", ".localdomain4", ".localdomain6")
+LOCAL_NAMES = {
+    *("localhost", "localhost4", "localhost6", "localdomain", "loopback", "broadcasthost"),
+    *(f"ip6-{name}" for name in ("localhost", "loopback", "localnet", "mcastprefix", "allnodes", "allrouters")),
+    *(f"ipv6-{name}" for name in ("localhost", "loopback", "localnet", "mcastprefix", "allnodes", "allrouters")),
+}
 
 log = logging.getLogger(__name__)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a name stands for the machine that looks it up, or for no single machine, on any system."""
+    name = host.lower().rstrip(".")
+    return name.endswith(LOCAL_ENDINGS) or name in LOCAL_NAMES
 
 
 @dataclass(frozen=True, order=True)
@@ -39,7 +52,7 @@ class Target:
     @property
     def mappable(self) -> bool:
         """Whether a hosts entry can stand for it; one cannot for an address, and must not for this machine."""
-        return not is_ip(self.address.host) and self.address.host != "localhost"
+        return not is_ip(self.address.host) and not is_this_machine(self.address.host)
 
 
 def bootstrap_of(settings: Mapping[str, Any]) -> tuple[Address, ...]:
