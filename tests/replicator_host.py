@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from barnabas import losses
 from barnabas.config.load import SparkRules, load
 from barnabas.replicator import Replicator
 from barnabas.session import session
@@ -130,6 +131,7 @@ class Host:
 def main() -> None:
     """The host process: orders on stdin until it is closed."""
     faulthandler.register(signal.SIGUSR1)
+    losses.LASTING_SECONDS = 2.0  # a minute outside of tests
     orders: queue.Queue[dict[str, Any] | None] = queue.Queue()
     answers, sys.stdout = sys.stdout, sys.stderr
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
@@ -171,6 +173,7 @@ def _tell_end(number: int, run: Replicator, answers: TextIO) -> None:
             "records": board.records,
             "lag": board.lag(),
             "restarts": board.restarts,
+            "undecided": sum(board.undecided.values()),
         }
         for name, board in run.boards.items()
     }

@@ -43,6 +43,7 @@ class MirrorBoard:
     committed: dict[Partition, int] = field(default_factory=dict)
     planned: dict[Partition, int] = field(default_factory=dict)  # the end of what Spark has worked through
     ends: dict[Partition, int] = field(default_factory=dict)
+    undecided: dict[Partition, int] = field(default_factory=dict)  # records of open transactions and behind them
     target: int = 0  # records to copy when this run began
     copied_to_target: int = 0
     last_commit: float = 0.0

@@ -19,6 +19,7 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"SaslAuthenticationException", AccessDenied, "the source refuses our credentials: are they right?"),
     (r"SslAuthenticationException|SSLHandshakeException", AccessDenied, "TLS with the source failed: is its CA right?"),
     (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "offsets are gone"),
+    (r"LogTruncationException", Unavailable, "offsets are gone: the log was cut off"),
     (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
     (r"MALFORMED_RECORD_TIMESTAMP", Refused, "a record's timestamp is beyond what Spark can bring"),
     (r"RecordTooLarge", Refused, "a record is larger than the source client fetches"),

@@ -71,6 +71,13 @@ MEASURES = (
     Measure("barnabas_epoch", Gauge, "The epoch's number: its ledger offset", ("mirror",), _one(lambda b: b.epoch)),
     Measure("barnabas_lag_records", Gauge, "Source records past the positions", ("mirror",), _one(lambda b: b.lag())),
     Measure(
+        "barnabas_undecided_records",
+        Gauge,
+        "Source records held back by open transactions",
+        ("mirror",),
+        _one(lambda b: sum(b.undecided.values())),
+    ),
+    Measure(
         "barnabas_lag_seconds", Gauge, "Seconds since there was no lag", ("mirror",), _one(lambda b: b.lag_seconds())
     ),
     Measure(

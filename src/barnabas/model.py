@@ -119,6 +119,15 @@ class TopicDescription:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Where a log ends: past its last stable record, past its last one, and by which leader epoch."""
+
+    stable: int
+    last: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True)
 class Offsets:
     """The first offset a log still has, and the one past its last stable record."""
 

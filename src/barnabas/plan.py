@@ -10,7 +10,8 @@ from barnabas.config.mirror import Mirror
 from barnabas.copied_settings import carrying_settings, wanted_settings
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.records import LedgerState
-from barnabas.model import Loss, Offsets, Partition, Position, Range, Route, TopicDescription
+from barnabas.losses import FoundLoss, found_loss
+from barnabas.model import Loss, Offsets, Partition, Position, Route, TopicDescription
 from barnabas.naming import drawn_name
 
 
@@ -26,6 +27,8 @@ class Survey:
     restarts: Mapping[Partition, int]  # where `start` says that any partition begins
     destination: Mapping[str, TopicDescription]
     ledger: LedgerState | None
+    cuts: Mapping[Partition, int] = field(default_factory=dict)  # where leader epochs end that had our positions
+    at: int = 0  # milliseconds when it was made
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,12 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
     _refuse_ambiguous(mirror, (*routes, *(replace(route, source=route.destination) for route in demuxed)))
     creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
     stretches: dict[Partition, Stretch] = {}
-    losses: list[Loss] = []
+    found = found_losses(survey)
     for route in routes:
         for number in range(route.partitions):
             partition = Partition(route.source, number)
-            stretches[partition], loss = _stretch(mirror, route, partition, survey, known.get(partition))
-            losses += [loss] if loss else []
+            lost = found.get(partition)
+            stretches[partition] = _stretch(mirror, route, partition, survey, known.get(partition), lost)
     return Plan(
         mirror=mirror.name,
         source_id=survey.source_id,
@@ -103,7 +106,7 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
         creations=creations,
         growths=growths,
         stretches=stretches,
-        losses=tuple(losses),
+        losses=tuple(it.loss for it in found.values()),
         absent=tuple(name for name in mirror.select.names if name not in survey.source),
         gone=tuple(r for r in routes if mirror.kind != "demux" and _is_gone(r, survey, known)),
         demuxed=demuxed,
@@ -236,30 +239,45 @@ def _growth(mirror: Mirror, route: Route, there: TopicDescription, *, began: boo
     )
 
 
+def found_losses(survey: Survey) -> dict[Partition, FoundLoss]:
+    """What is gone of each partition with a position, as the survey shows it."""
+    if survey.ledger is None:
+        return {}
+    positions, seen = survey.ledger.positions(), survey.ledger.evidence()
+    found = {
+        partition: found_loss(
+            partition,
+            positions[partition],
+            survey.source[partition.topic],
+            log,
+            seen=seen[partition],
+            cut=survey.cuts.get(partition),
+            now=survey.at,
+        )
+        for partition, log in survey.offsets.items()
+        if partition in positions
+    }
+    return {partition: lost for partition, lost in found.items() if lost is not None}
+
+
 def _stretch(
-    mirror: Mirror, route: Route, partition: Partition, survey: Survey, known: Position | None
-) -> tuple[Stretch, Loss | None]:
+    mirror: Mirror,
+    route: Route,
+    partition: Partition,
+    survey: Survey,
+    known: Position | None,
+    lost: FoundLoss | None,
+) -> Stretch:
     log = survey.offsets[partition]
     if known is None:
-        return Stretch(Position(survey.starts[partition], route.topic_id), log.end, known=False), None
-    if known.topic_id != route.topic_id:
-        reason = f"topic {partition.topic} was deleted and made anew; what it held past our position is gone"
-        loss = Loss(partition, Range(known.next, known.next), reason)
-        going_on = log.first
-    elif known.next < log.first:
-        loss = Loss(partition, Range(known.next, log.first), "retention deleted it before it was copied")
-        going_on = log.first
-    elif known.next > log.end:
-        reason = f"the log ends at {log.end}, before our position {known.next}: it was cut off"
-        loss = Loss(partition, Range(known.next, known.next), reason)
-        going_on = log.end
-    else:
-        return Stretch(known, log.end, known=True), None
+        return Stretch(Position(survey.starts[partition], route.topic_id), log.end, known=False)
+    if lost is None:
+        return Stretch(known, log.end, known=True)
     if mirror.on_loss == "stop":
         raise Lost(
-            f'mirror "{mirror.name}": {partition} position {known.next}, log [{log.first}, {log.end}): {loss.reason}; '
-            f"set `on_loss: record` to note it and go on, or `restart` to begin as `start` says"
+            f'mirror "{mirror.name}": {partition} position {known.next}, log [{log.first}, {log.end}): '
+            f"{lost.loss.reason}; set `on_loss: record` to note it and go on, or `restart` to begin as `start` says"
         )
     # never below: what a cut-off log still has was copied before it was cut
-    begin = max(survey.restarts[partition], going_on) if mirror.on_loss == "restart" else going_on
-    return Stretch(Position(begin, route.topic_id), log.end, known=False), loss
+    begin = max(survey.restarts[partition], lost.onward) if mirror.on_loss == "restart" else lost.onward
+    return Stretch(Position(begin, route.topic_id), log.end, known=False)

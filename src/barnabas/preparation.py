@@ -12,8 +12,9 @@ from barnabas.kafka.admin import eventually
 from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
-from barnabas.model import USUAL_LARGEST, Partition, Position, TopicDescription
-from barnabas.plan import Plan, Survey, planned
+from barnabas.losses import Doubts
+from barnabas.model import USUAL_LARGEST, Followed, Partition, Position, TopicDescription
+from barnabas.plan import Plan, Survey, found_losses, planned
 from barnabas.spoke import Spoke
 from barnabas.survey import Surveyor
 from barnabas.worker.task import WriteTask
@@ -36,6 +37,8 @@ class Prepared:
     epoch: Epoch
     task: WriteTask
     ledger_id: str
+    seen: Mapping[Partition, Followed]  # what the ledger says of the partitions
+    keeps: Mapping[str, int | None]  # topic → for how long it keeps deletions, if it is compacted
 
 
 def prepare(
@@ -44,6 +47,7 @@ def prepare(
     *,
     run: str,
     ledger_id: str | None,
+    doubts: Doubts,
     met: Mapping[str, tuple[str, int]] | None = None,
 ) -> Prepared:
     """Makes ready what the plan asks for and takes the mirror over.
@@ -51,16 +55,14 @@ def prepare(
     `ledger_id`: the ledger this process knows; `met`: the topics that a demux has met so far.
     """
     mirror = surveyor.mirror
-    plan = planned(mirror, survey, met)
+    plan = _plan(mirror, survey, doubts, met)
     ledger_now = _ledger(surveyor, ledger_id)
     made = _make_topics(surveyor, plan)
     epoch = take_over(
         surveyor.to_destination, surveyor.destination, mirror.ledger_topic, run=run, source_id=plan.source_id
     )
-    # positions count only as they are after fencing (C), and against logs as they are after it: until then an older
-    # run copied on, past the ends that the survey saw, and its last records would look like a log that was cut off
-    logs = surveyor.source.offsets(survey.offsets)
-    plan = planned(mirror, replace(survey, ledger=epoch.state, offsets=logs), met)
+    survey = surveyor.surveyed_again(survey, epoch.state)
+    plan = _plan(mirror, survey, doubts, met)
     task = WriteTask(
         mirror=mirror.name,
         ledger=mirror.ledger_topic,
@@ -84,8 +86,27 @@ def prepare(
         quarantine=mirror.quarantine_topic,
     )
     known = epoch.state.takes, epoch.state.spread
-    _note_beginnings(task, plan, mirror.takes if known != (mirror.takes, plan.spread) else None)
-    return Prepared(plan, epoch, task, ledger_now)
+    fresh = _seen_first(plan, survey)
+    seen = {**epoch.state.followed, **fresh}
+    _note_beginnings(task, plan, fresh, mirror.takes if known != (mirror.takes, plan.spread) else None)
+    return Prepared(plan, epoch, task, ledger_now, seen, {t.name: t.keeps_deletions for t in survey.source.values()})
+
+
+def _plan(mirror: Mirror, survey: Survey, doubts: Doubts, met: Mapping[str, tuple[str, int]] | None) -> Plan:
+    """The plan, once nothing is lost or it is sure what."""
+    doubts.settle(found_losses(survey).values(), f'mirror "{mirror.name}"')
+    return planned(mirror, survey, met)
+
+
+def _seen_first(plan: Plan, survey: Survey) -> dict[Partition, Followed]:
+    """What is known of partitions that begin here: deletions count from now on."""
+    found = {}
+    for partition, stretch in plan.stretches.items():
+        if not stretch.known:
+            at, log = stretch.position, survey.offsets[partition]
+            epoch = log.leader_epoch if at.next <= log.end else -1
+            found[partition] = Followed(at.next, at.topic_id, epoch, survey.at)
+    return found
 
 
 def _spoke(surveyor: Surveyor, plan: Plan) -> Spoke:
@@ -135,19 +156,22 @@ def _has_quarantine(mirror: Mirror) -> bool:
     return schemas or (mirror.kind == "demux" and mirror.on_bad_record == "quarantine")
 
 
-def _note_beginnings(task: WriteTask, plan: Plan, takes: Mapping[str, Any] | None) -> None:
+def _note_beginnings(
+    task: WriteTask, plan: Plan, fresh: Mapping[Partition, Followed], takes: Mapping[str, Any] | None
+) -> None:
     """Writes where partitions without a position begin: one that starts at the end and dies must not jump again.
 
     `takes`: the mirror's `from`, where it is not what the ledger knows.
     """
-    fresh = {p: s.position for p, s in plan.stretches.items() if not s.known}
     lines: list[tuple[bytes, bytes | None]] = [
         (records.loss_key(loss), records.loss_value(loss)) for loss in plan.losses
     ]
     lines += [(records.takes_key(), records.takes_value(takes, plan.spread))] if takes else []
-    for partition, position in fresh.items():
-        lines.append((records.position_key(partition), records.position_value(replace(position, epoch=task.epoch))))
+    for partition, seen in fresh.items():
+        position = replace(plan.stretches[partition].position, epoch=task.epoch)
+        lines.append((records.position_key(partition), records.position_value(position)))
         lines.append((records.position_key(partition, "advance"), None))
+        lines.append((records.followed_key(partition), records.followed_value(seen)))
     write_to_ledger(task, lines)
 
 

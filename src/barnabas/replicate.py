@@ -20,9 +20,11 @@ from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
+from barnabas.follower import Follower
 from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, release
+from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.patience import Patience
 from barnabas.plan import Plan, Survey
@@ -75,6 +77,7 @@ class Replication:
         self._moved = False  # whether they have, since the epoch before
         self._resolver: Resolver | None = None
         self._record_bytes: float | None = None  # of one, by a sample
+        self._doubts = Doubts()
         self._weighs = False  # whether its records are so large that batches of them are weighed
         self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
 
@@ -124,7 +127,9 @@ class Replication:
         self._hold_for_registries(surveyor)
         if self._last_epoch is not None:
             surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
-        prepared = prepare(surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, met=self._met)
+        prepared = prepare(
+            surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, doubts=self._doubts, met=self._met
+        )
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
@@ -137,7 +142,7 @@ class Replication:
             if self._record_bytes is None:
                 self._record_bytes = self._sampled(surveyor, prepared)
                 self._weighs = session.too_large(self.spark, self._record_bytes)
-            over = self._stream(prepared, watch)
+            over = self._stream(prepared, watch, Follower(surveyor, prepared))
             return over
         except BarnabasError as failure:
             if self._resolver is not None:
@@ -224,7 +229,7 @@ class Replication:
             log.warning("%s: there is nothing to copy", sentence)
         return self.until_caught_up
 
-    def _stream(self, prepared: Prepared, watch: Watch) -> bool:
+    def _stream(self, prepared: Prepared, watch: Watch, follower: Follower) -> bool:
         """Starts the query and looks after it until it ends, is stopped, or the topics change."""
         with tempfile.TemporaryDirectory(prefix="barnabas-query-", ignore_cleanup_errors=True) as place:
             self._queries += 1
@@ -232,12 +237,14 @@ class Replication:
             self.listener.follow(name, self.board)
             running = self._started(prepared, name, Path(place) / "checkpoint")
             try:
-                return self._look_after(running, prepared, watch)
+                over = self._look_after(running, prepared, watch, follower)
             finally:
                 self._stop(running)
                 self.listener.forget(name)
+            follower.look_last(self.board)
+            return over
 
-    def _look_after(self, running: StreamingQuery, prepared: Prepared, watch: Watch) -> bool:
+    def _look_after(self, running: StreamingQuery, prepared: Prepared, watch: Watch, follower: Follower) -> bool:
         batches = self.board.batches
         while not self.stop.wait(LOOK_SECONDS):
             if self._resolver is not None and self.board.batches > batches:
@@ -255,6 +262,7 @@ class Replication:
             watch.refuse_newer_epoch()
             if watch.topics_changed():
                 return False
+            follower.look(self.board)
             stale = watch.stale(self.board.behind_plan())
             if stale:
                 advance(prepared.task, prepared.plan, stale)

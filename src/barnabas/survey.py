@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from barnabas.beginning import refuse_outside
 from barnabas.config.load import Configuration
@@ -12,9 +13,10 @@ from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
 from barnabas.errors import BarnabasError, ConfigError, Fenced, Unavailable
 from barnabas.kafka.admin import Admin
+from barnabas.kafka.epoch_ends import epoch_ends
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
-from barnabas.ledger.records import LedgerState
+from barnabas.ledger.records import LedgerState, now
 from barnabas.ledger.registration import newer_epoch
 from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection, Offsets, Partition, Route, TopicDescription
@@ -49,21 +51,51 @@ class Surveyor:
         """
         source = self.topics()
         refuse_circles_and_collisions(self._together, self._names(source), of=self.mirror.name)
-        ledger = self.ledger()
-        partitions = [Partition(t.name, n) for t in source.values() for n in range(t.partitions)]
-        offsets = self.source.offsets(partitions)
+        found = self.source_and_ledger(source)
+        offsets, ledger = found.offsets, found.ledger
         demux = self.mirror.kind == "demux"
         destinations = list(met) if demux else [destination_name(self.mirror, name) for name in source]
-        return Survey(
+        return replace(
+            found,
             source_id=self.source.cluster_id(),
             destination_id=self.destination.cluster_id(),
-            source=source,
-            offsets=offsets,
             starts=self._starts(offsets, ledger, seen),
             restarts=self.starting_at(self.mirror.start, offsets) if self.mirror.on_loss == "restart" else {},
             destination=self.destination.topics(destinations),
-            ledger=ledger,
         )
+
+    def source_and_ledger(self, source: Mapping[str, TopicDescription]) -> Survey:
+        """The part of a survey that tells what was copied, and what is lost. Positions first: ends only grow."""
+        ledger = self.ledger()
+        offsets = self.source.offsets([Partition(t.name, n) for t in source.values() for n in range(t.partitions)])
+        cuts = self._cuts(ledger, source, offsets)
+        return Survey("", "", source, offsets, {}, {}, {}, ledger, cuts, now())
+
+    def surveyed_again(self, survey: Survey, ledger: LedgerState) -> Survey:
+        """The same with the ledger as it is after fencing (C), and the source's logs as they are after that.
+
+        Until then an older run copied on, past the ends that `survey` has: its last records would look cut off.
+        """
+        logs = self.source.offsets(survey.offsets)
+        cuts = self._cuts(ledger, survey.source, logs)
+        return replace(survey, ledger=ledger, offsets=logs, cuts=cuts, at=now())
+
+    def _cuts(
+        self, ledger: LedgerState | None, source: Mapping[str, TopicDescription], offsets: Mapping[Partition, Offsets]
+    ) -> dict[Partition, int]:
+        """Where the leader epochs end now that had our positions, for logs that end before those positions.
+
+        While a partition's leader is the one of then nothing was cut off, and nothing is asked.
+        """
+        evidence = {
+            partition: seen
+            for partition, seen in (ledger.evidence() if ledger else {}).items()
+            if partition in offsets
+            and seen.topic_id == source[partition.topic].topic_id
+            and 0 <= seen.leader_epoch < offsets[partition].leader_epoch
+        }
+        ends = epoch_ends(self.to_source, {p: seen.leader_epoch for p, seen in evidence.items()})
+        return {partition: end for partition, end in ends.items() if end < evidence[partition].next}
 
     def topics(self) -> dict[str, TopicDescription]:
         """The source topics the mirror takes, as they are now."""

@@ -63,6 +63,7 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
         "offset 7 of orders-0",
     ),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
+    ("LogTruncationException: Detected truncated partitions: [orders-0]", Unavailable, "offsets are gone"),
     ("Some data may have been lost because they are not available in Kafka any more", Unavailable, "offsets are"),
     ("UnknownTopicOrPartitionException: This server does not host", Unavailable, "vanished"),
     ("org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms", Unavailable, "does not answer"),

@@ -126,5 +126,6 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
             (records.position_key(partition), records.position_value(replace(position, epoch=epoch.number), by))
         )
         lines.append((records.position_key(partition, "advance"), None))
+        lines.append((records.followed_key(partition), None))  # evidence about the old position says nothing now
     write_to_ledger(task, lines)
     release(connection, admin, mirror.ledger_topic, epoch, ends=True)

@@ -11,6 +11,7 @@ from barnabas.commands.choose import chosen
 from barnabas.config.load import Configuration
 from barnabas.errors import ConfigError, Refused
 from barnabas.ledger.takeover import release
+from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.preparation import prepare
 from barnabas.quarantine import SetAside
@@ -81,7 +82,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
             f'mirror "{mirror.name}" is a demux from "{mirror.source}" to "{mirror.destination}": what it set aside '
             f"would have to go back to another cluster, which no transaction spans: write it there by hand"
         )
-    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", ledger_id=None)
+    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", ledger_id=None, doubts=Doubts())
     moved = again = 0
     try:
         place = _waiting(surveyor, quarantine_id)

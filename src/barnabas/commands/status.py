@@ -15,8 +15,11 @@ from barnabas.commands.tables import printed
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError
+from barnabas.kafka.undecided import first_undecided
 from barnabas.ledger.records import LedgerState
+from barnabas.losses import FoundLoss
 from barnabas.model import Offsets, Partition, Position
+from barnabas.plan import found_losses
 from barnabas.schemas.breaker import BreakerState
 from barnabas.schemas.resolver import Resolver
 from barnabas.schemas.settings import TranslationSettings
@@ -28,11 +31,15 @@ class PartitionStatus:
     partition: Partition
     position: Position | None
     log: Offsets
+    lost: FoundLoss | None = None
+    undecided: int = 0  # records past the last stable offset: of an open transaction, and behind it
+    held_since: int | None = None  # milliseconds: the timestamp of the first undecided record
 
     @property
     def lag(self) -> int:
-        """Records between the position and the end; without a position all that are there."""
-        return max(0, self.log.end - (self.position.next if self.position else self.log.first))
+        """Records between the position and the end; all where there is no position, or the topic was made anew."""
+        known = self.position.next if self.position else self.log.first
+        return max(0, self.log.end - (self.lost.onward if self.lost else known))
 
     @property
     def age(self) -> float | None:
@@ -52,6 +59,10 @@ class MirrorStatus:
     @property
     def lag(self) -> int:
         return sum(partition.lag for partition in self.partitions)
+
+    @property
+    def undecided(self) -> int:
+        return sum(partition.undecided for partition in self.partitions)
 
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
@@ -74,13 +85,24 @@ def _status(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
 
 def _asked(configuration: Configuration, mirror: Mirror) -> MirrorStatus:
     surveyor = Surveyor(configuration, mirror)
-    ledger = surveyor.ledger()
-    positions = ledger.positions() if ledger else {}
-    topics = surveyor.topics()
-    partitions = [Partition(t.name, n) for t in topics.values() for n in range(t.partitions)]
-    logs = surveyor.source.offsets(partitions)
-    found = tuple(PartitionStatus(p, positions.get(p), logs[p]) for p in sorted(partitions))
-    return MirrorStatus(mirror, ledger, found, *registries(surveyor.translation(())))
+    survey = surveyor.source_and_ledger(surveyor.topics())
+    positions, lost = survey.ledger.positions() if survey.ledger else {}, found_losses(survey)
+    marks = surveyor.source.high_watermarks(survey.offsets)
+    undecided = {p: max(0, marks[p] - log.end) for p, log in survey.offsets.items()}
+    since = first_undecided(surveyor.to_source, {p: survey.offsets[p].end for p, count in undecided.items() if count})
+    found = tuple(
+        PartitionStatus(p, positions.get(p), survey.offsets[p], lost.get(p), undecided[p], since.get(p))
+        for p in sorted(survey.offsets)
+    )
+    return MirrorStatus(mirror, survey.ledger, found, *registries(surveyor.translation(())))
+
+
+def next_run(mirror: Mirror, lost: FoundLoss) -> str:
+    """What `run` will do about a loss."""
+    if mirror.on_loss == "stop":
+        return f"stops: {lost.loss.reason}"
+    where = f"{lost.onward}" + (", or where `start` says if that is later" if mirror.on_loss == "restart" else "")
+    return f"notes a loss and goes on at {where}: {lost.loss.reason}"
 
 
 def registries(settings: TranslationSettings | None) -> tuple[dict[str, dict[str, BreakerState]], dict[str, str]]:
@@ -113,6 +135,7 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
         "run": ledger.epoch_run if ledger else None,
         "running": ledger.running() if ledger else False,
         "lag": status.lag,
+        "undecided": status.undecided,
         "partitions": [
             {
                 "topic": it.partition.topic,
@@ -121,6 +144,9 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
                 "end": it.log.end,
                 "lag": it.lag,
                 "age_seconds": it.age,
+                "undecided": it.undecided,
+                "undecided_since": it.held_since,
+                "next_run": next_run(status.mirror, it.lost) if it.lost else None,
             }
             for it in status.partitions
         ],
@@ -130,6 +156,7 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
                 "partition": loss.partition.number,
                 "first": loss.range.first,
                 "next": loss.range.next,
+                "what": loss.what,
                 "reason": loss.reason,
                 "at": loss.at,
             }
@@ -144,6 +171,15 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
     }
 
 
+def _held(it: PartitionStatus) -> str:
+    """Where the transaction is; its producer's id only Kafka's own tools tell."""
+    since = ""
+    if it.held_since is not None and it.held_since > 0:
+        since = f", whose timestamp is {max(0.0, time.time() - it.held_since / 1000):,.0f} s old"
+    ask = f"kafka-transactions.sh describe-producers --topic {it.partition.topic} --partition {it.partition.number}"
+    return f"{it.partition} is held back at offset {it.log.end}{since}; its producer id: {ask}"
+
+
 def _print(status: MirrorStatus) -> None:
     if status.error:
         print(f'mirror "{status.mirror.name}": unknown: {status.error}')
@@ -152,12 +188,26 @@ def _print(status: MirrorStatus) -> None:
     if status.ledger:
         running = "running" if status.ledger.running() else "not running"
         run = f"{running}; epoch {status.ledger.epoch} by {status.ledger.epoch_run}"
-    title = f'mirror "{status.mirror.name}": lag {status.lag:,}; {run}'
+    held = f", {status.undecided:,} undecided" if status.undecided else ""
+    title = f'mirror "{status.mirror.name}": lag {status.lag:,}{held}; {run}'
     rows = [
-        (it.partition.topic, it.partition.number, it.position.next if it.position else None, it.log.end, it.lag, it.age)
+        (
+            it.partition.topic,
+            it.partition.number,
+            it.position.next if it.position else None,
+            it.log.end,
+            it.lag,
+            it.undecided,
+            it.age,
+        )
         for it in status.partitions
     ]
-    printed(title, ("topic", "partition", "position", "end", "lag", "age s"), rows)
+    printed(title, ("topic", "partition", "position", "end", "lag", "undecided", "age s"), rows)
+    for partition in status.partitions:
+        if partition.lost:
+            print(f"  next run: {partition.partition}: {next_run(status.mirror, partition.lost)}")
+        if partition.undecided:
+            print(f"  open transaction: {_held(partition)}")
     for loss in status.ledger.losses.values() if status.ledger else ():
         print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")
     for cluster, error in status.silent.items():

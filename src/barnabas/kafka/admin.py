@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from barnabas.errors import BarnabasError, ConfigError, Refused, Unavailable
 from barnabas.kafka.access import SURE_SECONDS, Access
 from barnabas.kafka.errors import explained
-from barnabas.model import USUAL_LARGEST, Connection, Offsets, Partition, TopicDescription
+from barnabas.model import USUAL_LARGEST, Connection, Ends, Offsets, Partition, TopicDescription
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -80,6 +80,7 @@ class Admin:
                 replication=len(description.partitions[0].replicas) if description.partitions else 0,
                 settings={k: e.value for k, e in entries[name].items() if e.source == DYNAMIC_TOPIC_CONFIG},
                 largest=_largest(entries[name]),
+                keeps_deletions=_keeps_deletions(entries[name]),
             )
             for name, description in found.items()
             if name in entries  # else it was deleted in between
@@ -96,11 +97,11 @@ class Admin:
         return {name: {k: e for k, e in all_.items() if e.value is not None} for name, all_ in there.items()}
 
     def offsets(self, partitions: Iterable[Partition]) -> dict[Partition, Offsets]:
-        """First and last stable offset of each partition."""
+        """First and last stable offset of each partition, and the epoch of the leader that answered."""
         wanted = list(partitions)
         first = self._listed(wanted, OffsetSpec.earliest())
-        end = self._listed(wanted, OffsetSpec.latest())
-        return {p: Offsets(first[p], end[p]) for p in wanted}
+        end = self._leaders_listed(wanted, OffsetSpec.latest())
+        return {p: Offsets(first[p], *end[p]) for p in wanted}
 
     def offsets_at(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
         """The first offset at or after a moment; the end where there is none."""
@@ -111,18 +112,43 @@ class Admin:
 
     def high_watermark(self, partition: Partition) -> int:
         """The offset past the last record, committed or not."""
-        return self._listed([partition], OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)[partition]
+        return self.high_watermarks([partition])[partition]
+
+    def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return self._listed(list(partitions), OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def ends(self, partitions: Iterable[Partition], seconds: float) -> dict[Partition, Ends]:
+        """Both ends of each partition, within so many seconds."""
+        latest = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
+        if not latest:
+            return {}
+        stable, last = (
+            self._client.list_offsets(latest, isolation_level=isolation, request_timeout=seconds)
+            for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        )
+        lasts = self._offsets(last)
+        return {p: Ends(end, max(end, lasts[p][0]), epoch) for p, (end, epoch) in self._offsets(stable).items()}
 
     def _listed(
         self, partitions: list[Partition], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> dict[Partition, int]:
+        return {p: offset for p, (offset, _) in self._leaders_listed(partitions, spec, isolation).items()}
+
+    def _leaders_listed(
+        self, partitions: list[Partition], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> dict[Partition, tuple[int, int]]:
+        """For each partition the offset and a leader epoch: of the leader itself when the end is asked for."""
         if not partitions:
             return {}
         asked = {TopicPartition(p.topic, p.number): spec for p in partitions}
         futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
+        return self._offsets(futures)
+
+    def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Partition, tuple[int, int]]:
+        answers = {tp: self._answer(f, f"offsets of {tp.topic}-{tp.partition}") for tp, f in futures.items()}
         return {
-            Partition(tp.topic, tp.partition): self._answer(f, f"offsets of {tp.topic}-{tp.partition}").offset
-            for tp, f in futures.items()
+            Partition(tp.topic, tp.partition): (it.offset, -1 if it.leader_epoch is None else it.leader_epoch)
+            for tp, it in answers.items()
         }
 
     def create(self, name: str, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
@@ -217,6 +243,12 @@ def _in_thread(call: Callable[[], Result]) -> Future[Result]:
 def _largest(entries: Mapping[str, Any]) -> int:
     entry = entries.get("max.message.bytes")
     return int(entry.value) if entry else USUAL_LARGEST
+
+
+def _keeps_deletions(entries: Mapping[str, Any]) -> int | None:
+    """The broker's default counts as much as a setting of the topic."""
+    policy, keeps = entries.get("cleanup.policy"), entries.get("delete.retention.ms")
+    return int(keeps.value) if keeps and policy and "compact" in policy.value else None
 
 
 def eventually(ask: Callable[[], Result | None], seconds: float, what: str) -> Result:
