@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
-from barnabas import mux, transform
+from barnabas import mux, provenance, transform
 from barnabas.config.mirror import Mirror
 from barnabas.plan import Plan
 from barnabas.receipts import weighed
@@ -18,14 +19,27 @@ def shaped(records: DataFrame, mirror: Mirror, plan: Plan) -> DataFrame:
     if mirror.where or mirror.provenance:
         records = weighed(records)
     records = transform.filtered(records, mirror.where)
-    if mirror.provenance:
-        records = transform.without_returning(records, plan.destination_id)
-        records = transform.stamped(records, plan.source_id)
-    if mirror.kind == "demux":
-        names = {"source": mirror.source, "destination": mirror.destination}
-        aside = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"  # such records are set aside whole
-        records = mux.demultiplexed(
-            records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names, as_came=aside
-        )
-        return transform.routed(records, *DEMUX_COLUMNS, *(mux.COLUMNS_AS_CAME if aside else ()), only=only)
-    return transform.routed(records, only=only)
+    if mirror.kind != "demux":
+        return transform.routed(_traced(records, mirror, plan), only=only)
+    names = {"source": mirror.source, "destination": mirror.destination}
+    aside = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"  # such records are set aside whole
+    records = mux.demultiplexed(
+        records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names, as_came=aside
+    )
+    columns = (*DEMUX_COLUMNS, *(mux.COLUMNS_AS_CAME if aside else ()))
+    return transform.routed(_traced(records, mirror, plan), *columns, only=only)
+
+
+def _traced(records: DataFrame, mirror: Mirror, plan: Plan) -> DataFrame:
+    """Without what provenance leaves out, and with the stamps of this mirror. A demux finds each record's topic."""
+    if not mirror.provenance:
+        return records
+    topic = F.lit(plan.routes[0].source) if len(plan.routes) == 1 else F.col("topic")
+    becomes = F.col("to_topic") if mirror.kind == "demux" else provenance.destination_topic(plan.routes)
+    here, there = provenance.place(plan.source_id, topic), provenance.place(plan.destination_id, becomes)
+    records = provenance.with_stamps(records, here)
+    if mirror.provenance == "direct":
+        records = provenance.born_here(records, plan.source_id)
+    else:
+        records = provenance.without_returning(records, there, plan.destination_id)
+    return provenance.stamped(records, here, there)

@@ -1,30 +1,13 @@
-"""Where records can travel when all mirrors run together: circles, and many into one. Pure functions of names.
-
-A mux is followed into its intermediate topic and out of it again: the demux behind it gives the topic its name back.
-"""
+"""Mirrors that cannot run together: circles, two ways to one topic, many topics into one. Pure functions of names."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import ConfigError
+from barnabas.hops import Hop, Path, Place, by_source, reached
 from barnabas.naming import destination_name, selected
-
-Place = tuple[str, str]  # cluster and topic
-
-
-@dataclass(frozen=True)
-class Hop:
-    """One topic on its way through one mirror."""
-
-    mirror: Mirror
-    source: Place
-    destination: Place
-
-
-Path = tuple[Hop, ...]
 
 
 def refuse_circles_and_collisions(
@@ -38,12 +21,16 @@ def refuse_circles_and_collisions(
     known = {cluster: set(names) for cluster, names in (topics or {}).items()}
     for mirror in mirrors:
         known.setdefault(mirror.source, set()).update(mirror.select.names)
-    places = [(cluster, name) for cluster, names in known.items() for name in sorted(names)]
-    paths = [path for place in places for path in _paths(mirrors, place, of)]
-    for path in paths:
-        _refuse_circle(path, of)
-    hops = [path[-1] for path in paths] + [_unread(mux) for mux in mirrors if mux.kind == "mux" and mux.select.match]
-    _refuse_collisions(hops, of)
+    takers = by_source(mirrors)
+    reaches = [reached(takers, (cluster, name), of) for cluster, names in known.items() for name in sorted(names)]
+    for reach in reaches:
+        for path, circle in reach.circles:
+            _refuse_circle(path, circle, of)
+    for reach in reaches:
+        for first, second in reach.doubles:
+            _refuse_two_ways(first, second, of)
+    hops = [path[-1] for reach in reaches for path in (*reach.paths, *(second for _, second in reach.doubles))]
+    _refuse_collisions(hops + [_unread(mux) for mux in mirrors if mux.kind == "mux" and mux.select.match], of)
 
 
 def rivals(mirrors: Sequence[Mirror], of: Mirror) -> list[str]:
@@ -71,6 +58,8 @@ def is_written(mirrors: Sequence[Mirror], place: Place) -> bool:
 
 
 def _feeds(one: Mirror, other: Mirror, may: bool) -> bool:
+    if one.provenance and other.provenance == "direct":
+        return False
     names = _written(one)
     return one.destination == other.source and (may if names is None else bool(selected(other, names)))
 
@@ -99,54 +88,6 @@ def _all_behind(direct: Mapping[str, Iterable[str]], name: str) -> set[str]:
             found.add(one)
             waiting += direct[one]
     return found
-
-
-def _paths(mirrors: Sequence[Mirror], place: Place, of: str | None) -> Iterator[Path]:
-    """Every way a topic takes from its place on, each with all its beginnings; none goes on from where it has been.
-
-    Of ways through the same places that all skip what came from there, one is followed: where clusters copy each to
-    each, there are too many.
-    """
-    waiting: list[Path] = [(hop,) for hop in _hops(mirrors, place, (), of)]
-    followed: set[Hashable] = set()
-    while waiting:
-        path = waiting.pop()
-        yield path
-        if all(hop.mirror.provenance and hop.mirror.kind == "mirror" for hop in path):
-            way = path[-1].destination, frozenset((hop.source, hop.mirror.select) for hop in path)
-            if way in followed:
-                continue
-            followed.add(way)
-        if not _circle(path) and (_stays(path[-1]) or path[-1].destination[0] not in _visited(path)):
-            waiting += [(*path, hop) for hop in _hops(mirrors, path[-1].destination, path, of)]
-
-
-def _stays(hop: Hop) -> bool:
-    """A mux or a demux may write where it reads: that is a step on the way, no coming back."""
-    return hop.source[0] == hop.destination[0] and hop.source != hop.destination
-
-
-def _visited(path: Path) -> set[str]:
-    return {path[0].source[0], *(hop.destination[0] for hop in path[:-1])}
-
-
-def _hops(mirrors: Sequence[Mirror], place: Place, path: Path, of: str | None) -> Iterator[Hop]:
-    """The mirrors that take the topic on; a demux only where the path tells which topic was put into this one."""
-    cluster, topic = place
-    carried = next((hop for hop in reversed(path) if hop.mirror.kind == "mux"), None)
-    for mirror in mirrors:
-        if mirror.source != cluster or not selected(mirror, [topic]) or (mirror.kind == "demux" and not carried):
-            continue
-        original, identifier = topic, ""
-        if mirror.kind == "demux" and carried:
-            original, identifier = carried.source[1], carried.mirror.identifier or ""
-        try:
-            name = destination_name(mirror, original, identifier)
-        except ConfigError:
-            if of in (None, mirror.name):
-                raise
-            continue
-        yield Hop(mirror, place, (mirror.destination, name))
 
 
 def _unread(mux: Mirror) -> Hop:
@@ -182,10 +123,21 @@ def _refuse_pair(other: Hop, hop: Hop) -> None:
         raise ConfigError(f"{names}: {sources} both become {where}; say `merge: true` on both if that is wanted")
 
 
-def _refuse_circle(path: Path, of: str | None) -> None:
-    """Coming back to a cluster may mean that records travel in a circle."""
-    circle = _circle(path)
-    if not circle or of not in (None, *(hop.mirror.name for hop in path)):
+def _refuse_two_ways(first: Path, second: Path, of: str | None) -> None:
+    """A record that arrives on two ways arrives twice. Two mirrors that copy one topic are told as such."""
+    if first[-1].source == second[-1].source or of not in (None, *(hop.mirror.name for hop in (*first, *second))):
+        return
+    (cluster, topic), (to, name) = first[0].source, first[-1].destination
+    raise ConfigError(
+        f"{second[-1].mirror.place}: mirrors {_names((*first, *second))}: two ways lead from {topic} of "
+        f'"{cluster}" to {name} at "{to}", {_steps(first)} and {_steps(second)}: every record would be there twice; '
+        f"leave out one of them, or mirror each pair of clusters directly, with `provenance: direct`"
+    )
+
+
+def _refuse_circle(path: Path, circle: Path, of: str | None) -> None:
+    """Records would come back to a topic that they come from, or that is taken once more."""
+    if of not in (None, *(hop.mirror.name for hop in path)):
         return
     first = circle[0]
     if first.source == first.destination:
@@ -193,21 +145,19 @@ def _refuse_circle(path: Path, of: str | None) -> None:
             f'{first.mirror.place}: mirror "{first.mirror.name}": topic {first.source[1]} of "{first.source[0]}" '
             f"would be copied onto itself: change `from`, `to` or `destination`"
         )
+    remedy = "set `provenance: true` on them, to skip what came from there"
     if all(hop.mirror.provenance for hop in circle):
-        return
-    places = [first.source, *(hop.destination for hop in circle)]
-    steps = " → ".join(f"{cluster}/{topic}" for cluster, topic in places)
-    names = ", ".join(dict.fromkeys(f'"{hop.mirror.name}"' for hop in circle))
+        remedy = "set `provenance: direct` on them, to leave all copies where they are"
     raise ConfigError(
-        f"{first.mirror.place}: mirrors {names}: records would travel in a circle: {steps}; "
-        f"set `provenance: true` on them, to skip what came from there, or change `from` or `to`"
+        f"{first.mirror.place}: mirrors {_names(circle)}: records would travel in a circle: {_steps(circle)}; "
+        f"{remedy}, or change `from` or `to`"
     )
 
 
-def _circle(path: Path) -> Path:
-    """The end of the path that leads back to where it began: to the same topic, or one that its mirror takes again."""
-    cluster, topic = path[-1].destination
-    for at, hop in enumerate(path):
-        if hop.source[0] == cluster and (hop.source[1] == topic or selected(hop.mirror, [topic])):
-            return path[at:]
-    return ()
+def _names(hops: Iterable[Hop]) -> str:
+    return ", ".join(dict.fromkeys(f'"{hop.mirror.name}"' for hop in hops))
+
+
+def _steps(path: Path) -> str:
+    places = [path[0].source, *(hop.destination for hop in path)]
+    return " → ".join(f"{cluster}/{topic}" for cluster, topic in places)

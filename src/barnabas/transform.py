@@ -5,37 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-ORIGIN = "barnabas.origin"
 HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def filtered(records: DataFrame, where: str | None) -> DataFrame:
     """Only records for which the predicate is true."""
     return records.where(where) if where else records
-
-
-def without_returning(records: DataFrame, destination_id: str) -> DataFrame:
-    """Drops what came from the destination in the first place."""
-    came_from_there = F.exists(
-        F.coalesce("headers", F.array().cast(HEADERS)),
-        lambda h: (h["key"] == F.lit(ORIGIN)) & (h["value"] == F.lit(destination_id).cast("binary")),
-    )
-    return records.where(~F.coalesce(came_from_there, F.lit(False)))
-
-
-def stamped(records: DataFrame, source_id: str) -> DataFrame:
-    """Adds the cluster a record comes from to those it came through before: it must go back to none of them.
-
-    The first alone would not do: what enters a two-way pair from a third cluster would travel between the two for ever.
-    """
-    headers = F.coalesce("headers", F.array().cast(HEADERS))
-    source = F.lit(source_id).cast("binary")
-    origin = F.struct(F.lit(ORIGIN).alias("key"), source.alias("value"))
-    has_origin = F.coalesce(
-        F.exists(headers, lambda h: (h["key"] == F.lit(ORIGIN)) & (h["value"] == source)), F.lit(False)
-    )
-    with_origin = F.concat(headers, F.array(origin).cast(HEADERS))
-    return records.withColumn("headers", F.when(has_origin, headers).otherwise(with_origin))
 
 
 def routed(records: DataFrame, *addresses: str, only: int | None = None) -> DataFrame:

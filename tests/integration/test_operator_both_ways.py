@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from barnabas.lab.cluster import KafkaCluster
-from barnabas.transform import ORIGIN
+from barnabas.provenance import ORIGIN
 from tests.barnabas_runs import count_of
 from tests.conftest import TopicNames
 from tests.kafka_io import Record, create_topic, produce, read_all, wait_until

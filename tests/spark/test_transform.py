@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.plan import route_number
-from barnabas.transform import HEADERS, ORIGIN, filtered, routed, stamped, without_returning
+from barnabas.transform import HEADERS, filtered, routed
 from barnabas.worker.columns import as_bytes
 
 pytest_plugins = ["tests.spark_session"]
@@ -164,35 +164,3 @@ def test_a_predicate_that_is_null_does_not_pass(spark: SparkSession) -> None:
 def test_a_wrong_predicate_is_found_without_reading_a_record(spark: SparkSession, where: str, error: type) -> None:
     with pytest.raises(error):
         filtered(records(spark, record()), where)
-
-
-def test_what_came_from_the_destination_does_not_go_back(spark: SparkSession) -> None:
-    frame = records(
-        spark,
-        record(0),
-        record(1, headers=[(ORIGIN, b"there")]),
-        record(2, headers=[(ORIGIN, b"elsewhere")]),
-        record(3, headers=[("other", b"there"), (ORIGIN, None)]),
-        record(4, headers=[("x", b"1"), (ORIGIN, b"there")]),
-    )
-    assert offsets(without_returning(frame, "there")) == [0, 2, 3]
-
-
-def test_a_record_is_stamped_with_every_cluster_it_came_through_once(spark: SparkSession) -> None:
-    frame = records(
-        spark, record(0), record(1, headers=[("a", b"1")]), record(2, headers=[(ORIGIN, b"first"), ("a", None)])
-    )
-    stamps = [(ORIGIN, b"here"), (ORIGIN, b"there")]
-    thrice = stamped(stamped(stamped(frame, "here"), "there"), "here")
-    assert [pairs(row) for row in thrice.collect()] == [
-        stamps,
-        [("a", b"1"), *stamps],
-        [(ORIGIN, b"first"), ("a", None), *stamps],
-    ]
-
-
-def test_what_a_third_cluster_sent_does_not_go_round_between_two(spark: SparkSession) -> None:
-    at_b = stamped(without_returning(records(spark, record()), "b"), "a")
-    at_c = stamped(without_returning(at_b, "c"), "b")
-    assert offsets(at_c) == [0]
-    assert offsets(without_returning(at_c, "b")) == offsets(without_returning(at_c, "a")) == []

@@ -55,7 +55,7 @@ class Mirror(Strict):
     on_loss: Literal["stop", "record", "restart"] = "stop"
     where: str | None = None
     partitioning: Literal["keep", "key"] = "keep"
-    provenance: bool = False
+    provenance: bool | Literal["direct"] = False  # direct: only what was born at the source
     zero_timestamps: Literal["stop", "as_one"] = "stop"
     batch: Batch = Batch()
     consumer: dict[str, Scalar] = Field(default_factory=dict)
@@ -105,6 +105,13 @@ class Mirror(Strict):
         if where is not None and not where.strip():
             raise PydanticCustomError("where", "is empty: write a condition, or null to copy every record")
         return where
+
+    @field_validator("provenance", mode="before")
+    @classmethod
+    def _one_of_three(cls, provenance: Any) -> Any:
+        if not isinstance(provenance, bool) and provenance != "direct":
+            raise PydanticCustomError("provenance", "must be true, false or direct")
+        return provenance
 
     @field_validator("consumer", "producer")
     @classmethod
@@ -156,6 +163,12 @@ class Mirror(Strict):
                 "mux",
                 "schemas are looked for by the name of a topic, and `to` makes one of many: give `schemas` "
                 "`subjects: record-name`, or `to` its {topic}",
+            )
+        if self.provenance == "direct":
+            raise PydanticCustomError(
+                "mux",
+                "`provenance: direct` is not for a demux: what it reads was born elsewhere; "
+                "set it on the mux, and `true` here",
             )
         if self.schemas is not None and self.registry_of is None:
             raise PydanticCustomError(
