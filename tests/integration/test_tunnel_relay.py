@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.tunnel import Address
+from barnabas.tunnel.frames import HEADER, decode, encode
 from barnabas.tunnel.relay import HELD_AT_MOST
 from tests.kafka_io import wait_until
+from tests.tunnel_attempts import as_client
 from tests.tunnel_ends import Ends, running
 from tests.tunnel_targets import Target, echo, everything
 
@@ -183,3 +185,53 @@ def test_the_log_says_who_to_which_broker_how_many_bytes_and_why_closed(tunnel: 
     told = next(it for it in tunnel.log("connect").splitlines() if line in it)
     assert told.endswith("4321 bytes into the tunnel, 4321 out of it: finished")
     assert "PRIVATE KEY" not in tunnel.log("connect") + tunnel.log("serve")
+
+
+def test_one_byte_frames_of_one_connection_do_not_delay_another(lab_directory: Path, target: Target) -> None:
+    """`connect` never sends such frames; whoever has the key may."""
+    target.behaviour = echo
+    counts = list[int]()
+
+    def count(connection: socket.socket) -> None:
+        counts.append(0)
+        while data := connection.recv(65536):
+            counts[0] += len(data)
+
+    sink = Target(count)
+    ends = Ends(lab_directory, "tunnel-frames", [target.address, sink.address], connect={"loopback": "127.0.2.1"})
+    frames = (HEADER.pack(1) + b"x") * 100_000
+    with running(ends), ends.dial() as client:
+        before = sorted(trip(client) for _ in range(200))[-3]
+        with (
+            socket.create_connection(ends.port, timeout=30) as plain,
+            as_client(str(ends.key)).wrap_socket(plain, server_hostname="serve") as flood,
+        ):
+            flood.sendall(encode({"ask": "open", "target": sink.address}))
+            assert decode(flood.recv(65536)[HEADER.size :])["ok"]
+            stop = threading.Event()
+
+            def send() -> None:
+                while not stop.is_set():
+                    flood.sendall(frames)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            times = [trip(client) for _ in range(200)]
+            stop.set()
+            sender.join()
+        times.sort()
+        print(
+            f"p50 {times[100] * 1000:.1f}, p99 {times[-3] * 1000:.1f} ms beside {counts[0]:,} one-byte frames, "
+            f"p99 {before * 1000:.1f} ms without"
+        )
+        assert counts[0] > 10_000
+        assert times[100] < 0.05
+        assert times[-3] < 0.25  # 0.05 where nothing else runs on the machine
+    sink.listening.close()
+
+
+def trip(client: socket.socket) -> float:
+    started = time.monotonic()
+    client.sendall(b"ping")
+    assert client.recv(10) == b"ping"
+    return time.monotonic() - started

@@ -16,20 +16,28 @@ def test_data_comes_out_as_it_went_in_however_it_is_cut() -> None:
     payloads = [chance.randbytes(chance.randrange(1, 5000)) for _ in range(50)]
     stream = framed(*payloads) + END
     for _ in range(20):
-        unframer, out, ends, at = Unframer(), b"", 0, 0
+        unframer, out, at = Unframer(), b"", 0
+        largest = chance.choice([2, 7, 4000])
         while at < len(stream):
-            step = chance.randrange(1, 4000)
-            for piece in unframer.pieces(memoryview(stream[at : at + step])):
-                out += piece
-                ends += not piece
+            assert not unframer.ended
+            step = chance.randrange(1, largest)
+            out += unframer.payload(memoryview(stream[at : at + step]))
             at += step
         assert out == b"".join(payloads)
-        assert ends == 1
+        assert unframer.ended
+
+
+def test_nothing_may_follow_the_end() -> None:
+    unframer = Unframer()
+    assert unframer.payload(memoryview(framed(b"a") + END)) == b"a"
+    assert unframer.payload(memoryview(b"")) == b""
+    with pytest.raises(BadFrame, match="behind the end"):
+        unframer.payload(memoryview(b"\0"))
 
 
 def test_a_frame_too_long_is_refused_before_it_is_read() -> None:
     with pytest.raises(BadFrame, match=f"{LONGEST_DATA + 1} bytes where {LONGEST_DATA} are allowed"):
-        list(Unframer().pieces(memoryview(HEADER.pack(LONGEST_DATA + 1))))
+        Unframer().payload(memoryview(HEADER.pack(LONGEST_DATA + 1)))
 
 
 def test_a_message_is_taken_when_it_is_all_there_and_leaves_the_rest() -> None:

@@ -12,7 +12,7 @@ ended: without the end frame the other side is reset.
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from barnabas.errors import Refused
@@ -69,28 +69,50 @@ def first_frame(buffer: bytearray, longest: int) -> bytes | None:
 
 
 class Unframer:
-    """Cuts data frames back into what was sent; knows how far into a frame it is."""
+    """Takes the payload out of data frames; knows how far into a frame it is."""
 
     def __init__(self) -> None:
         self._header = bytearray()
         self._left = 0
+        self.ended = False
+        self.frames = 0
 
-    def pieces(self, data: memoryview) -> Iterator[memoryview]:
-        """Pieces of the payload in order; an empty piece is the end of this direction."""
-        while data:
-            if self._left:
-                piece = data[: self._left]
-                self._left -= len(piece)
-                data = data[len(piece) :]
-                yield piece
+    def payload(self, data: memoryview) -> bytes:
+        """The payload in these bytes, joined: a read of a thousand small frames is one write.
+
+        Sets `ended` at the end, and `frames` to the number of frames that these bytes have part in. BadFrame for a
+        frame that is too long, and for anything behind the end.
+        """
+        pieces: list[memoryview] = []
+        at, size, left = 0, len(data), self._left
+        while at < size:
+            if left:
+                piece = data[at : at + left]
+                pieces.append(piece)
+                at += len(piece)
+                left -= len(piece)
                 continue
-            part = data[: HEADER.size - len(self._header)]
-            self._header += part
-            data = data[len(part) :]
-            if len(self._header) == HEADER.size:
-                (self._left,) = HEADER.unpack(self._header)
-                self._header.clear()
-                if self._left > LONGEST_DATA:
-                    raise BadFrame(f"tunnel: a data frame of {self._left} bytes where {LONGEST_DATA} are allowed")
-                if not self._left:
-                    yield data[:0]
+            if self.ended:
+                raise BadFrame("tunnel: data behind the end of a direction")
+            if not self._header and size - at >= HEADER.size:
+                (left,) = HEADER.unpack_from(data, at)
+                at += HEADER.size
+            else:
+                at, left, whole = self._header_in_parts(data, at)
+                if not whole:
+                    break
+            if left > LONGEST_DATA:
+                raise BadFrame(f"tunnel: a data frame of {left} bytes where {LONGEST_DATA} are allowed")
+            self.ended = not left
+        self._left, self.frames = left, len(pieces)
+        return b"".join(pieces)
+
+    def _header_in_parts(self, data: memoryview, at: int) -> tuple[int, int, bool]:
+        """How far it was read, the length that a header says, and whether the header is all there."""
+        part = data[at : at + HEADER.size - len(self._header)]
+        self._header += part
+        if len(self._header) < HEADER.size:
+            return at + len(part), 0, False
+        (length,) = HEADER.unpack(self._header)
+        self._header.clear()
+        return at + len(part), length, True

@@ -21,6 +21,7 @@ from barnabas.tunnel.metrics import Meter
 
 HELD_AT_MOST = 2 * 1024 * 1024
 RECORDS = 256 * 1024  # TLS records of one read
+SHORT_FRAME, SHORT_READ = 256, 4096  # where frames are shorter than that, a turn of the loop reads so much
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -54,6 +55,7 @@ class End(asyncio.BufferedProtocol):
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
         self.relay: Relay | None = None
+        self._held: set[str] = set()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport
 
@@ -63,11 +65,21 @@ class End(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         if self.relay:
-            self.relay.other(self).transport.pause_reading()
+            self.relay.other(self).hold("slow reader")
 
     def resume_writing(self) -> None:
         if self.relay:
-            self.relay.other(self).transport.resume_reading()
+            self.relay.other(self).go_on("slow reader")
+
+    def hold(self, why: str) -> None:
+        """Read nothing until every reason for it is gone."""
+        self._held.add(why)
+        self.transport.pause_reading()
+
+    def go_on(self, why: str) -> None:
+        self._held.discard(why)
+        if not self._held:
+            self.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set_result(None)
@@ -111,6 +123,7 @@ class TunnelEnd(End):
         self._early = bytearray()
         self._message: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._unframer = Unframer()
+        self._wasteful = False
 
     async def message(self, seconds: float) -> bytes:
         """The first frame of the other end; whatever follows waits until it is joined."""
@@ -126,11 +139,12 @@ class TunnelEnd(End):
         self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self.scratch.frame
+        return self.scratch.frame[:SHORT_READ] if self._wasteful else self.scratch.frame
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.relay:
             self.deliver(self.scratch.frame[:nbytes])
+            self._give_way(nbytes)
             return
         self._early += self.scratch.frame[:nbytes]
         if self._message.done():
@@ -145,19 +159,27 @@ class TunnelEnd(End):
             self._message.set_result(message)
             self.transport.pause_reading()
 
+    def _give_way(self, nbytes: int) -> None:
+        """Tiny frames cost much time and carry little: a peer that sends them reads little at a time, in its turn."""
+        self._wasteful = self._unframer.frames * SHORT_FRAME > nbytes + SHORT_READ
+        if self._wasteful:
+            self.hold("turn")
+            asyncio.get_running_loop().call_soon(self.go_on, "turn")
+
     def deliver_early(self) -> None:
         """What came with or after the first message, once there is somewhere to put it."""
         early, self._early = self._early, bytearray()
         self.deliver(memoryview(early))
-        self.transport.resume_reading()
+        self.go_on("start")
 
     def deliver(self, data: memoryview) -> None:
         relay = cast(Relay, self.relay)
         try:
-            for piece in self._unframer.pieces(data):
-                relay.from_tunnel(piece)
+            payload = self._unframer.payload(data)
         except BadFrame:
             relay.end(Why.BROKEN)
+        else:
+            relay.from_tunnel(payload, ended=self._unframer.ended)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._message.done():
@@ -189,7 +211,7 @@ class Relay:
             return
         self._watch()
         self.tunnel.deliver_early()
-        self.plain.transport.resume_reading()
+        self.plain.go_on("start")
 
     def other(self, end: End) -> End:
         return self.tunnel if end is self.plain else self.plain
@@ -210,15 +232,14 @@ class Relay:
             self.tunnel.transport.write(END)
             self._finish()
 
-    def from_tunnel(self, piece: memoryview) -> None:
-        if not self._receives:
-            self.end(Why.BROKEN)
-        elif piece:
+    def from_tunnel(self, payload: bytes, *, ended: bool) -> None:
+        """Hand on what one read brought, in one write."""
+        if payload:
             self._moved = self._loop.time()
-            self.bytes_out += len(piece)
-            self.meter.bytes_out.inc(len(piece))
-            self.plain.transport.write(bytes(piece))
-        else:
+            self.bytes_out += len(payload)
+            self.meter.bytes_out.inc(len(payload))
+            self.plain.transport.write(payload)
+        if ended and self._receives:
             self._receives = False
             self.plain.transport.write_eof()
             self._finish()
