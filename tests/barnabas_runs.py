@@ -189,6 +189,13 @@ def marks(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
         consumer.close()
 
 
+def unanswered(port: int) -> int:
+    """Connections to a local server that has not even read what was sent to it."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    established = [row for row in rows if row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port]
+    return sum(int(row[4].rpartition(":")[2], 16) > 0 for row in established)
+
+
 def _processes() -> list[tuple[int, int, str]]:
     """Pid, session and command line of every live process."""
     found = []

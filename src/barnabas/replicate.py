@@ -9,13 +9,16 @@ import logging
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas import failures, query, session
+from barnabas import failures, missing, query, session
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
@@ -27,17 +30,19 @@ from barnabas.ledger.takeover import Epoch, release
 from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.patience import Patience
-from barnabas.plan import Plan, Survey
+from barnabas.plan import Survey
 from barnabas.preparation import Prepared, advance, prepare
 from barnabas.receipts import ReceiptListener
 from barnabas.schemas.resolver import Resolver, made_of
+from barnabas.stopping import Abandoned, unless_stopped
 from barnabas.survey import Surveyor, surveyor_anew
-from barnabas.topology import is_written
 from barnabas.watch import Watch
+
+Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.2
 SAMPLE_SECONDS = 1.0
-LAST_SECONDS = 4.0  # a clean stop is over in ten
+LAST_SECONDS = 3.0  # a clean stop is over in ten
 HEALTHY_SECONDS = 600.0  # an epoch that lasted so long was a good one, whether or not there was anything to copy
 
 log = logging.getLogger(__name__)
@@ -112,45 +117,64 @@ class Replication:
                 self._wait(pause)
         self.board.change("stopped" if self.stop.is_set() else "done")
         if self._held is not None:  # it was stopped while it waited, perhaps for a cluster that does not answer
-            last = threading.Thread(target=self._release, kwargs={"ends": True}, daemon=True)
-            last.start()
-            last.join(LAST_SECONDS)
+            self._at_last(partial(self._release, ends=True))
 
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = (Surveyor if self._last_epoch is None else surveyor_anew)(self.configuration, self.mirror)
-        survey = surveyor.survey(self._topics_seen, self._met)
-        self._tell_absent(survey)
+        survey = self._asked(lambda: surveyor.survey(self._topics_seen, self._met))
+        self._absent = missing.told(survey, self._absent, self.configuration, self.mirror, ends=self.until_caught_up)
         if not survey.source:
             return self._no_topic()
         self.board.see(survey.offsets)
-        self._hold_for_registries(surveyor)
-        if self._last_epoch is not None:
-            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
-        prepared = prepare(
-            surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, doubts=self._doubts, met=self._met
-        )
+        self._asked(lambda: self._hold_for_registries(surveyor))
+        prepared = self._asked(lambda: self._prepared(surveyor, survey))
         self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
-        self._tell_gone(prepared.plan)
+        missing.tell_gone(self.mirror, prepared.plan)
         self.board.begin(prepared.plan, prepared.epoch.number)
-        watch = Watch(surveyor, prepared)
+        watch: Watch | None = (watching := Watch(surveyor, prepared))
         self._held, over = (surveyor, prepared.epoch), False
         try:
             if self._record_bytes is None:
-                self._record_bytes = self._sampled(surveyor, prepared)
+                self._record_bytes = self._asked(lambda: self._sampled(surveyor, prepared))
                 self._weighs = session.too_large(self.spark, self._record_bytes)
-            over = self._stream(prepared, watch, Follower(surveyor, prepared))
+            over = self._stream(prepared, watching, Follower(surveyor, prepared))
             return over
+        except Abandoned:  # a thread of ours still uses the watch
+            watch = None
+            raise
         except BarnabasError as failure:
             if self._resolver is not None:
                 self._resolver.count(failure)
             raise
         finally:
+            self._at_last(lambda: self._end_epoch(watch, over=over))
+
+    def _prepared(self, surveyor: Surveyor, survey: Survey) -> Prepared:
+        if self._last_epoch is not None:
+            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
+        return prepare(
+            surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, doubts=self._doubts, met=self._met
+        )
+
+    def _end_epoch(self, watch: Watch | None, *, over: bool) -> None:
+        if watch is not None:
             watch.close()
-            self._release(ends=over or self.stop.is_set())
+        self._release(ends=over or self.stop.is_set())
+
+    def _asked(self, ask: Callable[[], Result]) -> Result:
+        """What a cluster answers; a run that is to stop does not wait for it."""
+        return unless_stopped(ask, self.stop)
+
+    def _at_last(self, end: Callable[[], None]) -> None:
+        """What is left to do, for a run that stops as far as the clusters let us."""
+        try:
+            unless_stopped(end, self.stop, LAST_SECONDS)
+        except Abandoned:
+            log.info("%s: left without an answer; the next run or the broker ends what is open", self.where)
 
     def _hold_for_registries(self, surveyor: Surveyor) -> None:
         """Unavailable while a registry does not answer: nothing untranslated passes, so nothing flows."""
@@ -191,32 +215,6 @@ class Replication:
                     give_one(surveyor.to_destination, self.mirror.ledger_topic, epoch.run, epoch.number)
             self.stop.wait(min(left, Watch.ALIVE_SECONDS))
 
-    def _tell_absent(self, survey: Survey) -> None:
-        """Says once which of the named topics are missing; Refused for one never seen if what is there is all.
-
-        Not for one that another mirror makes: its name is right, and perhaps there was nothing to put into it yet.
-        """
-        absent = [name for name in self.mirror.select.names if name not in survey.source]
-        seen = {partition.topic for partition in survey.ledger.positions()} if survey.ledger and survey.source else ()
-        sentence = f'{self.where}: source "{self.mirror.source}" has no topic {", ".join(absent)}'
-        others = self.configuration.together()
-        unknown = [n for n in absent if n not in seen and not is_written(others, (self.mirror.source, n))]
-        if self.until_caught_up and unknown:
-            raise Refused(f"{sentence}: is the name right?")
-        if survey.source and absent and absent != self._absent:
-            log.warning("%s: is the name right, or was it deleted?", sentence)
-        self._absent = absent if survey.source else []
-
-    def _tell_gone(self, plan: Plan) -> None:
-        for name in dict.fromkeys(route.destination for route in plan.gone):
-            log.warning(
-                '%s: "%s" has no topic %s, to which this mirror has copied: was it deleted, or has `to` changed? It is '
-                "made anew and gets what is copied from here on; `position set` brings older records again",
-                self.where,
-                self.mirror.destination,
-                name,
-            )
-
     def _no_topic(self) -> bool:
         """No topic is there yet: wait for one, unless only what is there was asked for."""
         what = ", ".join((*self.mirror.select.names, *self.mirror.select.match))
@@ -239,7 +237,8 @@ class Replication:
             try:
                 over = self._look_after(running, prepared, watch, follower)
             finally:
-                self._stop(running)
+                with suppress(Abandoned):
+                    self._asked(lambda: self._stop(running))
                 self.listener.forget(name)
             follower.look_last(self.board)
             return over
@@ -254,20 +253,29 @@ class Replication:
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
                 self.listener.catch_up(running)
-                behind = {partition: left.next for partition, left in self.board.behind_plan().items()}
-                advance(prepared.task, prepared.plan, behind)
-                self.board.advanced(behind)
+                self._asked(lambda: self._advance(prepared, self._behind()))
                 return self.until_caught_up
-            watch.give_sign_of_life()
-            watch.refuse_newer_epoch()
-            if watch.topics_changed():
+            if watch.is_due() and self._asked(lambda: self._topics_changed(prepared, watch, follower)):
                 return False
-            follower.look(self.board)
-            stale = watch.stale(self.board.behind_plan())
-            if stale:
-                advance(prepared.task, prepared.plan, stale)
-                self.board.advanced(stale)
         return True
+
+    def _topics_changed(self, prepared: Prepared, watch: Watch, follower: Follower) -> bool:
+        """All that the driver looks at while a query runs."""
+        watch.give_sign_of_life()
+        watch.refuse_newer_epoch()
+        if watch.topics_changed():
+            return True
+        follower.look(self.board)
+        self._advance(prepared, watch.stale(self.board.behind_plan()))
+        return False
+
+    def _behind(self) -> dict[Partition, int]:
+        return {partition: left.next for partition, left in self.board.behind_plan().items()}
+
+    def _advance(self, prepared: Prepared, to: dict[Partition, int]) -> None:
+        if to:
+            advance(prepared.task, prepared.plan, to)
+            self.board.advanced(to)
 
     def _started(self, prepared: Prepared, name: str, checkpoint: Path) -> StreamingQuery:
         return query.started(

@@ -86,6 +86,12 @@ class Watch:
         self._stood_at = {p: left.first for p, left in behind.items()}
         return standing
 
+    def is_due(self) -> bool:
+        """Whether there is anything to look at now."""
+        every = {"epoch": self.EPOCH_SECONDS, "topics": self.TOPIC_SECONDS}
+        every |= {"advance": self.ADVANCE_SECONDS, "alive": self.ALIVE_SECONDS}
+        return any(time.monotonic() >= self._due[what] + seconds for what, seconds in every.items())
+
     def close(self) -> None:
         self._reader.close()
         self._signs.close()
