@@ -11,6 +11,7 @@ from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.samples import Sample
 
 from barnabas.board import MirrorBoard
 from barnabas.errors import Refused
@@ -148,6 +149,13 @@ def report(collector: Collector) -> str:
     for family in collector.collect():
         for sample in family.samples:
             labels = " ".join(f"{key}={value}" for key, value in sample.labels.items())
-            if not (sample.name == "barnabas_state" and sample.value == 0):
+            if not _goes_without_saying(sample):
                 lines.append(f"  {re.sub('_total$', '', sample.name)} {labels} {sample.value:g}")
     return "\n".join(lines)
+
+
+def _goes_without_saying(sample: Sample) -> bool:
+    """A state that a mirror is not in, or a breaker is not, and a breaker that is closed as it should be."""
+    if sample.name == "barnabas_breaker":
+        return sample.value == 0 or sample.labels["state"] == "closed"
+    return sample.name == "barnabas_state" and sample.value == 0

@@ -112,7 +112,9 @@ def _refuse_pair(other: Hop, hop: Hop) -> None:
     """Both lead to one topic. Demuxes share the hub's topics, and a mux puts all of its topics into one."""
     if (other.mirror.name, other.source) == (hop.mirror.name, hop.source):
         return
-    names = f'{hop.mirror.place}: mirrors "{other.mirror.name}" and "{hop.mirror.name}"'
+    alone = other.mirror.name == hop.mirror.name
+    named = f'mirror "{hop.mirror.name}"' if alone else f'mirrors "{other.mirror.name}" and "{hop.mirror.name}"'
+    names = f"{hop.mirror.place}: {named}"
     where = f'{hop.destination[1]} at "{hop.destination[0]}"'
     if other.source == hop.source:
         raise ConfigError(f"{names} both copy {hop.source[1]} to {where}: every record would be there twice")
@@ -120,7 +122,9 @@ def _refuse_pair(other: Hop, hop: Hop) -> None:
     meant = kinds == {"demux"} or (kinds == {"mux"} and other.mirror.name == hop.mirror.name)
     if not meant and not (hop.mirror.merge and other.mirror.merge):
         sources = f'{other.source[1]} of "{other.source[0]}" and {hop.source[1]} of "{hop.source[0]}"'
-        raise ConfigError(f"{names}: {sources} both become {where}; say `merge: true` on both if that is wanted")
+        raise ConfigError(
+            f"{names}: {sources} both become {where}; say `merge: true`{'' if alone else ' on both'} if that is wanted"
+        )
 
 
 def _refuse_two_ways(first: Path, second: Path, of: str | None) -> None:

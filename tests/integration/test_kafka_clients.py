@@ -3,9 +3,9 @@
 import time
 
 from barnabas.kafka.producer import TransactionalProducer
-from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
+from barnabas.kafka.sample import RECORDS_OF_EACH, estimated_bytes, mean_record_bytes
 from barnabas.lab.cluster import KafkaCluster
-from barnabas.model import Connection, Partition
+from barnabas.model import Connection, Partition, Range
 from barnabas.worker.writer import patiently
 from tests.barnabas_runs import count_of
 from tests.conftest import TopicNames
@@ -45,6 +45,24 @@ def test_a_sample_has_records_of_every_partition_however_many_wait_in_one(
     produce(source.bootstrap, topic, [*small, *large])
     positions = {Partition(topic, number): 0 for number in range(2)}
     assert mean_record_bytes(connection(source), positions, seconds=4) == (100 + 10_000) / 2
+
+
+def test_an_estimate_of_bytes_sees_records_that_grow_and_partitions_that_differ(
+    source: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("growing")
+    create_topic(source.bootstrap, topic, partitions=3)
+    growing = [Record(None, b"x" * (50 + number), partition=0) for number in range(2000)]
+    large = [Record(b"key", b"x" * 4997, partition=1)] * 100
+    produce(source.bootstrap, topic, [*growing, *large])
+    ranges = {
+        Partition(topic, 0): Range(0, 2000),
+        Partition(topic, 1): Range(50, 100),
+        Partition(topic, 2): Range(0, 0),
+    }
+    true = sum(50 + number for number in range(2000)) + 50 * 5000
+    assert 0.9 * true < estimated_bytes(connection(source), ranges, seconds=120) < 1.1 * true
+    assert estimated_bytes(connection(source), {}) == 0
 
 
 def test_a_queue_full_of_batches_that_are_not_goes_out_before_their_time(

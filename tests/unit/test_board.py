@@ -11,8 +11,10 @@ from barnabas.board import MirrorBoard
 from barnabas.commands.tables import printed, size
 from barnabas.commands.view import summary
 from barnabas.errors import Unavailable
+from barnabas.metrics import Collector, report
 from barnabas.model import Offsets, Partition, Position, Range, Receipt
 from barnabas.plan import planned, route_number
+from barnabas.schemas.breaker import BreakerState
 from tests.unit.configurations import mirror
 from tests.unit.surveys import Clusters, topic
 
@@ -175,3 +177,22 @@ def test_a_column_with_a_gap_is_written_with_a_dash(capsys: pytest.CaptureFixtur
 )
 def test_a_size_is_in_units_of_a_thousand(count: float, text: str) -> None:
     assert size(count) == text
+
+
+def test_the_console_tells_of_breakers_that_are_open_and_not_of_those_that_are_closed(board: MirrorBoard) -> None:
+    closed, opened = BreakerState("closed", 0, 0, ""), BreakerState("open", 5, 1, "refused")
+    operations = [f"operation{n}" for n in range(7)]
+    board.breakers = lambda: {c: dict.fromkeys(operations, closed) for c in ("orange", "grape")}
+    lines = report(Collector(lambda: [board], list)).splitlines()
+    assert not [line for line in lines if "barnabas_breaker" in line]
+    assert any("barnabas_lag_records mirror=m 90" in line for line in lines)
+    board.breakers = lambda: {"grape": {**dict.fromkeys(operations, closed), "register": opened}}
+    (line,) = [one for one in report(Collector(lambda: [board], list)).splitlines() if "barnabas_breaker" in one]
+    assert line.split() == [
+        "barnabas_breaker",
+        "mirror=m",
+        "cluster=grape",
+        "operation=register",
+        "state=open",
+        "1",
+    ]

@@ -13,7 +13,8 @@ from barnabas.commands.tables import printed, size
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError
-from barnabas.kafka.sample import mean_record_bytes
+from barnabas.kafka.sample import estimated_bytes
+from barnabas.model import Range
 from barnabas.plan import Plan, planned
 from barnabas.survey import Surveyor
 
@@ -38,11 +39,10 @@ def _planned(configuration: Configuration, mirror: Mirror) -> Found:
     try:
         surveyor = Surveyor(configuration, mirror)
         plan = planned(mirror, surveyor.survey())
-        waiting = {p: s.position.next for p, s in plan.stretches.items() if s.records}
-        mean = mean_record_bytes(surveyor.to_source, waiting)
+        waiting = {p: Range(s.position.next, s.end) for p, s in plan.stretches.items()}
+        return plan, estimated_bytes(surveyor.to_source, waiting)
     except BarnabasError as error:
         return error
-    return plan, int(mean * plan.records) if mean is not None else 0
 
 
 def _as_json(name: str, found: Found) -> dict[str, Any]:

@@ -31,7 +31,10 @@ PLAIN_WORDS = {
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
+    "too_short": "is empty: list at least one",
+    "string_too_short": "must not be empty",
 }
+SET_BY_US = ("group", "place")  # of a mirror
 KNOWN_AT_TOP = ("clusters", "groups", "spokes", "metrics", "spark", "tunnels")
 
 
@@ -90,6 +93,8 @@ class _Document:
 
     def configuration(self) -> Configuration:
         for key in self.root:
+            if key not in KNOWN_AT_TOP and key in _keys_at(Mirror, ()):
+                raise self.complaint((key,), "belongs to a group or to one of its mirrors, not here")
             if key not in KNOWN_AT_TOP:
                 raise self.complaint((key,), f"{_unknown(key)}{_suggested(key, KNOWN_AT_TOP)}")
         for key, instead in (("clusters", ()), ("groups", ("spokes", "tunnels"))):
@@ -185,7 +190,7 @@ class _Document:
             if key not in OWN_TO_GROUP:
                 defaults.put(key, value, group.lines[key])
         settings = merged(defaults, own)
-        for key in ("group", "place"):
+        for key in SET_BY_US:
             if key in settings:
                 raise self.complaint((*path, key), "unknown key: it is set by Barnabas", settings.lines[key])
         settings.put("group", group["name"], own.line)
@@ -243,7 +248,8 @@ class _Document:
                 what = f"{_unknown(str(loc[-1]))}{_suggested(str(loc[-1]), _keys_at(model, loc[:-1]))}"
             elif error["type"] != "missing":
                 key = error.get("ctx", {}).get("key")
-                loc = written(section, loc if key is None else (*loc, key))
+                inside = error.get("ctx", {}).get("path", () if key is None else (key,))
+                loc = written(section, (*loc, *inside))
             raise self.complaint((*path, *loc), what, line_of(section, loc)) from None
 
     def complaint(self, path: Keys, what: str, line: int | None = None) -> ConfigError:
@@ -272,7 +278,8 @@ def _keys_at(model: Any, loc: Keys) -> list[str]:
         if not candidates:
             return []
         model = candidates[0]
-    return [field.alias or name for name, field in model.model_fields.items()]
+    ours = SET_BY_US if model is Mirror else ()
+    return [field.alias or name for name, field in model.model_fields.items() if name not in ours]
 
 
 def _models_in(annotation: Any) -> list[Any]:

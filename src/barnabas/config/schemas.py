@@ -45,6 +45,12 @@ class Schemas(Strict):
                 "it needs `mode: ids`, not {mode}",
                 {"mode": self.mode},
             )
+        if isinstance(self.subjects, FixedSubject) and "compatibility" not in self.model_fields_set:
+            raise PydanticCustomError(
+                "schemas",
+                "`subjects: {fixed: …}` puts schemas of several subjects into one, and a level would refuse those that "
+                "are no versions of each other: write `compatibility: NONE`, or the level that is meant",
+            )
         return self
 
     def rules(self, on_bad: OnBadSchema) -> SchemaRules:

@@ -1,4 +1,4 @@
-"""One mirror without a file: from the command line, or from four environment variables."""
+"""One mirror without a file: from the command line, or from environment variables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def from_environment(environment: Mapping[str, str]) -> tuple[Section, str] | No
         return None
     for name in ("source", "topic", "destination"):
         if not given[name]:
-            raise ConfigError(f"environment variable {VARIABLES[name]} is not set; the other three need it")
+            needed = " and ".join(variable for word, variable in VARIABLES.items() if word not in (name, "to"))
+            raise ConfigError(
+                f"environment variable {VARIABLES[name]} is not set; it goes with {needed}, and {VARIABLES['to']} may "
+                f"be left out: the topic keeps its name then"
+            )
     mirror = {"from": given["topic"], "to": given["to"] or given["topic"]}
     return _document(given["source"], given["destination"], [mirror]), "environment"
 

@@ -6,9 +6,10 @@ intermediate: spoke    spoke ──mux──▶ spoke ──mirror──▶ hub 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from barnabas.config.cluster import Strict
 from barnabas.config.document import Items, Section, merged
@@ -37,6 +38,17 @@ class Spokes(Strict):
     relay: dict[str, Any] = Field(default_factory=dict)
     demux: dict[str, Any] = Field(default_factory=dict)
     members: tuple[Member, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _without_hub(self) -> Self:
+        for at, member in enumerate(self.members):
+            if member.cluster == self.hub:
+                raise PydanticCustomError(
+                    "spokes",
+                    '"{hub}" is the hub: its own topics are there already, so leave this member out',
+                    {"hub": self.hub, "path": ("members", at, "cluster")},
+                )
+        return self
 
 
 def written_out(spokes: Spokes, section: Section) -> Section:

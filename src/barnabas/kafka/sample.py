@@ -9,12 +9,13 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from barnabas.kafka.reader import close_soon
-from barnabas.model import Connection, Partition
+from barnabas.model import Connection, Partition, Range
 
 MOST_PARTITIONS = 20
 RECORDS_OF_EACH = 25
 FETCH_BYTES = 64 * 1024  # of a partition, or one record
 SECONDS = 5.0
+PLACES = 3  # of a range that records are taken from: its beginning, its middle, its end
 
 
 def mean_record_bytes(
@@ -24,9 +25,35 @@ def mean_record_bytes(
 
     What keeps them from coming is no failure of ours to tell: who asked will meet it again.
     """
+    sizes = [size for found in _sizes(connection, positions, seconds).values() for size in found]
+    return sum(sizes) / len(sizes) if sizes else None
+
+
+def estimated_bytes(connection: Connection, ranges: Mapping[Partition, Range], seconds: float = SECONDS) -> int:
+    """About how many bytes of keys and values these ranges hold, by records from several places of the largest.
+
+    The first records alone may be of another kind than the others, and one partition's of another than another's.
+    """
+    filled = {p: r for p, r in sorted(ranges.items(), key=lambda item: -len(item[1])) if len(r)}
+    found: dict[Partition, list[int]] = {}
+    for place in range(PLACES):
+        steps = {p: max(0, len(r) - RECORDS_OF_EACH) * place // (PLACES - 1) for p, r in filled.items()}
+        if place and not any(steps.values()):
+            break
+        positions = {p: r.first + steps[p] for p, r in filled.items()}
+        for partition, sizes in _sizes(connection, positions, seconds / PLACES).items():
+            found.setdefault(partition, []).extend(sizes)
+    means = {p: sum(sizes) / len(sizes) for p, sizes in found.items() if sizes}
+    seen = sum(len(filled[p]) for p in means)
+    mean = sum(means[p] * len(filled[p]) for p in means) / seen if seen else 0.0
+    return int(sum(means.get(p, mean) * len(r) for p, r in filled.items()))
+
+
+def _sizes(connection: Connection, positions: Mapping[Partition, int], seconds: float) -> dict[Partition, list[int]]:
+    """Key and value bytes of some records at these positions."""
     chosen = dict(list(positions.items())[:MOST_PARTITIONS])
     if not chosen:
-        return None
+        return {}
     settings: dict[str, Any] = {
         **connection.properties,
         "group.id": "barnabas-sample",
@@ -42,10 +69,10 @@ def mean_record_bytes(
     try:
         consumer = Consumer(settings)
     except KafkaException:  # a certificate that is being replaced
-        return None
+        return {}
     try:
         consumer.assign([TopicPartition(p.topic, p.number, at) for p, at in chosen.items()])
-        sizes: list[int] = []
+        sizes: dict[Partition, list[int]] = {}
         left = dict.fromkeys(chosen, RECORDS_OF_EACH)
         limit = time.monotonic() + seconds
         while any(left.values()) and time.monotonic() < limit:
@@ -55,9 +82,9 @@ def mean_record_bytes(
                     left[partition] = 0
                 elif left.get(partition):
                     left[partition] -= 1
-                    sizes.append(len(message.key() or b"") + len(message.value() or b""))
+                    sizes.setdefault(partition, []).append(len(message.key() or b"") + len(message.value() or b""))
                     if not left[partition]:
                         consumer.pause([TopicPartition(partition.topic, partition.number)])
-        return sum(sizes) / len(sizes) if sizes else None
+        return sizes
     finally:
         close_soon(consumer)
