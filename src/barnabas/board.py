@@ -35,6 +35,8 @@ class MirrorBoard:
     batch_millis: int = 0
     commit_seconds: float = 0.0
     filtered: int = 0
+    ledger_records: int = 0
+    ledger_bytes: int = 0
     quarantined: int = 0
     breakers: Callable[[], dict[str, dict[str, BreakerState]]] = dict
     failures: int = 0
@@ -60,6 +62,11 @@ class MirrorBoard:
             self.ends = {p: s.end for p, s in plan.stretches.items()}
             self.target = max(self.target, self.copied_to_target + plan.records)
             self.state = "copying"
+
+    def ledger(self, records: int, size: int) -> None:
+        """How large the ledger is: at the take-over, and what came since."""
+        with self._lock:
+            self.ledger_records, self.ledger_bytes = records, size
 
     def see(self, offsets: Mapping[Partition, Offsets]) -> None:
         """The source's ends as they are now: lag is seen to grow while a mirror waits."""

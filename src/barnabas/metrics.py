@@ -70,6 +70,20 @@ MEASURES = (
     Measure("barnabas_failures", Counter, "Epochs that ended with an error", ("mirror",), _one(lambda b: b.failures)),
     Measure("barnabas_restarts", Counter, "Epochs begun again after an error", ("mirror",), _one(lambda b: b.restarts)),
     Measure("barnabas_epoch", Gauge, "The epoch's number: its ledger offset", ("mirror",), _one(lambda b: b.epoch)),
+    Measure(
+        "barnabas_ledger_records",
+        Gauge,
+        "Records of the ledger when this epoch began, and those appended since",
+        ("mirror",),
+        _one(lambda b: b.ledger_records),
+    ),
+    Measure(
+        "barnabas_ledger_bytes",
+        Gauge,
+        "Bytes of the ledger when this epoch began, and those appended since",
+        ("mirror",),
+        _one(lambda b: b.ledger_bytes),
+    ),
     Measure("barnabas_lag_records", Gauge, "Source records past the positions", ("mirror",), _one(lambda b: b.lag())),
     Measure(
         "barnabas_undecided_records",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from barnabas.config.mirror import Mirror
 from barnabas.copied_settings import carrying_settings, wanted_settings
 from barnabas.errors import Lost, Refused
-from barnabas.ledger.records import LedgerState
+from barnabas.ledger.state import LedgerState
 from barnabas.losses import FoundLoss, found_loss
 from barnabas.model import Loss, Offsets, Partition, Position, Route, TopicDescription
 from barnabas.naming import drawn_name

@@ -12,6 +12,7 @@ from barnabas.kafka.admin import eventually
 from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
+from barnabas.ledger.witness import Witness
 from barnabas.losses import Doubts
 from barnabas.model import USUAL_LARGEST, Followed, Partition, Position, TopicDescription
 from barnabas.plan import Plan, Survey, found_losses, planned
@@ -40,38 +41,61 @@ class Prepared:
     seen: Mapping[Partition, Followed]  # what the ledger says of the partitions
     keeps: Mapping[str, int | None]  # topic → for how long it keeps deletions, if it is compacted
 
+    def positions(self, committed: Mapping[Partition, int]) -> dict[Partition, Position]:
+        """These offsets as positions of this epoch."""
+        ids = {route.source: route.topic_id for route in self.plan.routes}
+        return {p: Position(at, ids[p.topic], self.epoch.number) for p, at in committed.items() if p.topic in ids}
+
 
 def prepare(
     surveyor: Surveyor,
     survey: Survey,
     *,
     run: str,
-    ledger_id: str | None,
+    witness: Witness,
     doubts: Doubts,
     met: Mapping[str, tuple[str, int]] | None = None,
 ) -> Prepared:
     """Makes ready what the plan asks for and takes the mirror over.
 
-    `ledger_id`: the ledger this process knows; `met`: the topics that a demux has met so far.
+    `witness`: what this run knows of the ledger; `met`: the topics that a demux has met so far.
     """
     mirror = surveyor.mirror
     plan = _plan(mirror, survey, doubts, met)
-    ledger_now = _ledger(surveyor, ledger_id)
+    ledger_now = _ledger(surveyor, witness.topic_id)
     made = _make_topics(surveyor, plan)
     epoch = take_over(
-        surveyor.to_destination, surveyor.destination, mirror.ledger_topic, run=run, source_id=plan.source_id
+        surveyor.to_destination,
+        mirror.ledger_topic,
+        run=run,
+        source_id=plan.source_id,
+        known=survey.ledger,
+        after=witness.epoch,
     )
+    witness.refuse_lost(epoch.state)
     survey = surveyor.surveyed_again(survey, epoch.state)
     plan = _plan(mirror, survey, doubts, met)
-    task = WriteTask(
+    task = _task(surveyor, plan, epoch, [*{**survey.destination, **made}.values()])
+    known = epoch.state.takes, epoch.state.spread
+    fresh = _seen_first(plan, survey)
+    seen = {**epoch.state.followed, **fresh}
+    _note_beginnings(task, plan, fresh, mirror.takes if known != (mirror.takes, plan.spread) else None)
+    return Prepared(plan, epoch, task, ledger_now, seen, {t.name: t.keeps_deletions for t in survey.source.values()})
+
+
+def _task(surveyor: Surveyor, plan: Plan, epoch: Epoch, destinations: Iterable[TopicDescription]) -> WriteTask:
+    """What the writers of this epoch must know."""
+    mirror = surveyor.mirror
+    return WriteTask(
         mirror=mirror.name,
         ledger=mirror.ledger_topic,
         epoch=epoch.number,
-        run=run,
+        run=epoch.run,
+        looked_to=epoch.state.read_to,
         destination=surveyor.to_destination,
         routes={route.number: route for route in plan.routes},
         producer={
-            **_batches({**survey.destination, **made}.values()),
+            **_batches(destinations),
             **mirror.producer,
             **(KEY_PARTITIONER if mirror.partitioning == "key" else {}),
         },
@@ -85,11 +109,6 @@ def prepare(
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
     )
-    known = epoch.state.takes, epoch.state.spread
-    fresh = _seen_first(plan, survey)
-    seen = {**epoch.state.followed, **fresh}
-    _note_beginnings(task, plan, fresh, mirror.takes if known != (mirror.takes, plan.spread) else None)
-    return Prepared(plan, epoch, task, ledger_now, seen, {t.name: t.keeps_deletions for t in survey.source.values()})
 
 
 def _plan(mirror: Mirror, survey: Survey, doubts: Doubts, met: Mapping[str, tuple[str, int]] | None) -> Plan:

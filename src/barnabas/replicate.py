@@ -26,7 +26,8 @@ from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
 from barnabas.follower import Follower
 from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.ledger.alive import give_one
-from barnabas.ledger.takeover import Epoch, release
+from barnabas.ledger.takeover import Epoch, refuse_taken, release
+from barnabas.ledger.witness import Witness
 from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.patience import Patience
@@ -72,10 +73,9 @@ class Replication:
         self.until_caught_up = until_caught_up
         self.run_name = run
         self.where = f'mirror "{mirror.name}"'
-        self._ledger_id: str | None = None
         self._topics_seen: frozenset[str] | None = None
         self._absent: list[str] = []
-        self._last_epoch: int | None = None
+        self._witness = Witness()
         self._held: tuple[Surveyor, Epoch] | None = None  # the last epoch, and how its clusters were reached
         self._queries = 0
         self._positions: dict[Partition, int] = {}
@@ -121,7 +121,7 @@ class Replication:
 
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
-        surveyor = (Surveyor if self._last_epoch is None else surveyor_anew)(self.configuration, self.mirror)
+        surveyor = (Surveyor if self._witness.epoch is None else surveyor_anew)(self.configuration, self.mirror)
         survey = self._asked(lambda: surveyor.survey(self._topics_seen, self._met))
         self._absent = missing.told(survey, self._absent, self.configuration, self.mirror, ends=self.until_caught_up)
         if not survey.source:
@@ -129,12 +129,13 @@ class Replication:
         self.board.see(survey.offsets)
         self._asked(lambda: self._hold_for_registries(surveyor))
         prepared = self._asked(lambda: self._prepared(surveyor, survey))
-        self._last_epoch, self._ledger_id = prepared.epoch.number, prepared.ledger_id
+        self._witness.epoch, self._witness.topic_id = prepared.epoch.number, prepared.ledger_id
         self._topics_seen = self._topics_seen or frozenset(survey.source)
         positions = {partition: stretch.position.next for partition, stretch in prepared.plan.stretches.items()}
         self._moved, self._positions = positions != self._positions, positions  # a failed epoch may have committed
         missing.tell_gone(self.mirror, prepared.plan)
         self.board.begin(prepared.plan, prepared.epoch.number)
+        self.board.ledger(prepared.epoch.state.read_records, prepared.epoch.state.read_bytes)
         watch: Watch | None = (watching := Watch(surveyor, prepared))
         self._held, over = (surveyor, prepared.epoch), False
         try:
@@ -151,14 +152,13 @@ class Replication:
                 self._resolver.count(failure)
             raise
         finally:
+            self._witness.positions = prepared.positions(self.board.committed)
             self._at_last(lambda: self._end_epoch(watch, over=over))
 
     def _prepared(self, surveyor: Surveyor, survey: Survey) -> Prepared:
-        if self._last_epoch is not None:
-            surveyor.refuse_newer_epoch(self._last_epoch, self.run_name)
-        return prepare(
-            surveyor, survey, run=self.run_name, ledger_id=self._ledger_id, doubts=self._doubts, met=self._met
-        )
+        if survey.ledger is not None:
+            refuse_taken(survey.ledger, run=self.run_name, after=self._witness.epoch)
+        return prepare(surveyor, survey, run=self.run_name, witness=self._witness, doubts=self._doubts, met=self._met)
 
     def _end_epoch(self, watch: Watch | None, *, over: bool) -> None:
         if watch is not None:
@@ -201,7 +201,7 @@ class Replication:
         surveyor, epoch = self._held
         self._held = None if ends else self._held
         try:
-            release(surveyor.to_destination, surveyor.destination, self.mirror.ledger_topic, epoch, ends=ends)
+            release(surveyor.to_destination, self.mirror.ledger_topic, epoch, ends=ends)
         except Exception as error:  # noqa: BLE001 - the failure that led here counts, not this one
             log.info("%s: writers are not released yet: %s", self.where, failures.named(error, self.where))
 
@@ -255,6 +255,8 @@ class Replication:
                 self.listener.catch_up(running)
                 self._asked(lambda: self._advance(prepared, self._behind()))
                 return self.until_caught_up
+            watch.tail.refuse_newer_epoch()
+            self.board.ledger(watch.tail.records, watch.tail.bytes)
             if watch.is_due() and self._asked(lambda: self._topics_changed(prepared, watch, follower)):
                 return False
         return True
@@ -262,7 +264,6 @@ class Replication:
     def _topics_changed(self, prepared: Prepared, watch: Watch, follower: Follower) -> bool:
         """All that the driver looks at while a query runs."""
         watch.give_sign_of_life()
-        watch.refuse_newer_epoch()
         if watch.topics_changed():
             return True
         follower.look(self.board)

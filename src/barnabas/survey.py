@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from barnabas.beginning import refuse_outside
@@ -11,13 +12,13 @@ from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.config.schemas import registry_settings
 from barnabas.config.start import Start
-from barnabas.errors import BarnabasError, ConfigError, Fenced, Unavailable
+from barnabas.errors import BarnabasError, ConfigError, Refused, Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.epoch_ends import epoch_ends
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
-from barnabas.ledger.records import LedgerState, now
-from barnabas.ledger.registration import newer_epoch
+from barnabas.ledger.records import now
+from barnabas.ledger.state import LedgerState
 from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection, Offsets, Partition, Route, TopicDescription
 from barnabas.naming import destination_name, selected
@@ -119,18 +120,6 @@ class Surveyor:
                 log.info('mirror "%s": not compared with the topics of others: %s', self.mirror.name, error)
         return names
 
-    def refuse_newer_epoch(self, ours: int, run: str) -> None:
-        """Fenced when another run has begun an epoch after ours: taking the mirror back would be a quarrel.
-
-        An epoch that `run` itself began and could not bring to an end, because a broker went away, is no other's.
-        """
-        topic = self.mirror.ledger_topic
-        if topic in self.destination.topics([topic]):
-            mark = self.destination.high_watermark(ledger_partition(topic))
-            newer = newer_epoch(self.to_destination, topic, ours + 1, mark, but=run)
-            if newer:
-                raise Fenced(f'mirror "{self.mirror.name}": {newer}; this run stops')
-
     def translation(self, routes: Iterable[Route]) -> TranslationSettings | None:
         """What workers need to translate schema ids; None where schemas do not matter. Secrets are read now."""
         mirror, clusters = self.mirror, self._clusters
@@ -149,10 +138,20 @@ class Surveyor:
 
     def ledger_replication(self) -> int:
         """Of the ledger and of the quarantine: as configured, or three where there are so many brokers."""
-        return self.mirror.ledger.replication or min(3, self.destination.broker_count())
+        if self.mirror.ledger.replication:
+            return self.mirror.ledger.replication
+        # A broker that is down is not counted. What the cluster made for itself tells how many there should be.
+        there = self.destination.broker_count()
+        with suppress(Refused):  # not allowed to describe them
+            own = self.destination.topics(["__transaction_state", "__consumer_offsets"]).values()
+            there = max(there, *(topic.replication for topic in own), 1)
+        return min(3, there)
 
     def ledger(self) -> LedgerState | None:
-        """The ledger as its committed records tell, or None when there is none yet."""
+        """The ledger as its committed records tell, or None when there is none yet.
+
+        The end may be an old answer: good enough to plan with, and a take-over reads on from there.
+        """
         topic = self.mirror.ledger_topic
         if topic not in self.destination.topics([topic]):
             return None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from barnabas.errors import Fenced, Unavailable
-from barnabas.kafka.reader import PartitionReader
+from barnabas.errors import Unavailable
 from barnabas.ledger.alive import SignsOfLife
-from barnabas.ledger.topic import folded, ledger_partition
+from barnabas.ledger.tail import LedgerTail
 from barnabas.model import Partition, Range
 from barnabas.preparation import Prepared
 from barnabas.step import keep_in_step
@@ -20,7 +19,6 @@ log = logging.getLogger(__name__)
 class Watch:
     """Looks at each thing in its own interval; called often, asks seldom."""
 
-    EPOCH_SECONDS = 3.0
     TOPIC_SECONDS = 10.0
     ADVANCE_SECONDS = 1.0
     ALIVE_SECONDS = 10.0
@@ -31,31 +29,14 @@ class Watch:
         self._plan = prepared.plan
         self._epoch = prepared.epoch.number
         self._ledger_id = prepared.ledger_id
-        self._reader = PartitionReader(surveyor.to_destination, self._ledger, committed=False)
-        self._read_to = self._epoch + 1
+        self.tail = LedgerTail(surveyor.to_destination, prepared.epoch)
         self._shape = {route.source: (route.topic_id, route.partitions) for route in prepared.plan.routes}
         self._stood_at: dict[Partition, int] = {}
-        self._due = dict.fromkeys(("epoch", "topics", "advance"), time.monotonic()) | {"alive": 0.0}
+        self._due = dict.fromkeys(("topics", "advance"), time.monotonic()) | {"alive": 0.0}
         self._run = prepared.epoch.run
         self._signs = SignsOfLife(surveyor.to_destination, self._ledger)
 
-    def refuse_newer_epoch(self, *, now: bool = False) -> None:
-        """Fenced when another run has taken the mirror over, also when nothing flows and no write would tell us."""
-        if not now and not self._is_due("epoch", self.EPOCH_SECONDS):
-            return
-        mark = self._surveyor.destination.high_watermark(ledger_partition(self._ledger))
-        if mark < self._read_to:
-            self._refuse_another_ledger()
-        state = folded(self._ledger, self._reader.read(self._read_to, mark))
-        self._read_to = max(self._read_to, mark)
-        if state.epoch > self._epoch:
-            raise Fenced(
-                f'mirror "{self._surveyor.mirror.name}": {state.epoch_run} has taken over (epoch {state.epoch}, ours '
-                f"was {self._epoch}); this run stops: is a second barnabas meant to run?"
-            )
-
     def _refuse_another_ledger(self) -> None:
-        """A mark may go back for a moment, where a broker fails; in a topic that was made anew it begins anew."""
         there = self._surveyor.destination.topics([self._ledger]).get(self._ledger)
         if there is None or there.topic_id != self._ledger_id:
             raise Unavailable(f"ledger {self._ledger} is not the one this run began with: was it deleted?")
@@ -69,6 +50,7 @@ class Watch:
         """True when a topic appeared, grew or was made anew; one that vanished is left. Keeps settings in step."""
         if not self._is_due("topics", self.TOPIC_SECONDS):
             return False
+        self._refuse_another_ledger()
         topics = self._surveyor.topics()
         for topic, changes in keep_in_step(self._surveyor, self._plan, topics).items():
             log.info("%s: settings of %s follow the source: %s", self._surveyor.mirror.name, topic, changes)
@@ -88,12 +70,11 @@ class Watch:
 
     def is_due(self) -> bool:
         """Whether there is anything to look at now."""
-        every = {"epoch": self.EPOCH_SECONDS, "topics": self.TOPIC_SECONDS}
-        every |= {"advance": self.ADVANCE_SECONDS, "alive": self.ALIVE_SECONDS}
+        every = {"topics": self.TOPIC_SECONDS, "advance": self.ADVANCE_SECONDS, "alive": self.ALIVE_SECONDS}
         return any(time.monotonic() >= self._due[what] + seconds for what, seconds in every.items())
 
     def close(self) -> None:
-        self._reader.close()
+        self.tail.close()
         self._signs.close()
 
     def _is_due(self, what: str, seconds: float) -> bool:

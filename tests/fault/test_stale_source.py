@@ -54,7 +54,7 @@ def position_noted(surveyor: Surveyor, at: int, leader_epoch: int) -> None:
     """As a run leaves it that has copied up to there."""
     connection, ledger = surveyor.to_destination, surveyor.mirror.ledger_topic
     topic.prepared(surveyor.destination, ledger, 1)
-    epoch = take_over(connection, surveyor.destination, ledger, run="before", source_id=surveyor.source.cluster_id())
+    epoch = take_over(connection, ledger, run="before", source_id=surveyor.source.cluster_id())
     topic_id = surveyor.topics()["orders"].topic_id
     position = records.position_value(Position(at, topic_id, epoch.number))
     seen = records.followed_value(Followed(at, topic_id, leader_epoch, records.now()))

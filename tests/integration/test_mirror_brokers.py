@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.kafka.admin import Admin
 from barnabas.lab.cluster import KafkaCluster
-from barnabas.ledger.records import LedgerState
+from barnabas.ledger.state import LedgerState
 from barnabas.ledger.topic import ledger_partition, read_state
 from barnabas.model import Connection
 from tests.barnabas_runs import copied, end_of, no_open_transaction

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas.ledger import records
-from barnabas.ledger.records import LedgerState
+from barnabas.ledger.state import LedgerState
 from barnabas.model import USUAL_LARGEST, Offsets, Partition, Position, TopicDescription
 from barnabas.plan import Survey
 
@@ -22,7 +22,7 @@ def topic(
 
 def ledger(positions: Mapping[Partition, Position], *, source_cluster: str = "source-cluster") -> LedgerState:
     state = LedgerState("_barnabas.m")
-    state.add(0, records.epoch_key(), records.epoch_value("an earlier run", source_cluster))
+    state.add(0, records.epoch_key("a"), records.epoch_value("an earlier run", source_cluster, seen=0))
     for at, (partition, position) in enumerate(positions.items(), 1):
         state.add(at, records.position_key(partition), records.position_value(position))
     return state

@@ -2,13 +2,13 @@
 
 A small world with one ledger, a few drivers that take the mirror over from each other, one worker each, and few
 transactional ids that they share. Nobody has to die: who is never chosen to act again is dead, and who acts after a
-successor took over is a zombie. After every step the destination must hold the source's records once and in order, and
-positions must follow them (A, E); nobody may write once a later driver copies (B, C).
+successor took over is a zombie. A broker may answer with an end of the ledger that is old, and a network may deliver an
+epoch record late. After every step the destination must hold the source's records once and in order, and positions must
+follow them (A, E); nobody may write once a later driver copies (B, C); no late record may stop a run that is younger.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
@@ -22,15 +22,17 @@ class Batch(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A plain line of the ledger: an epoch, a writer's registration, its tombstone, or a position by itself."""
+    """A plain line of the ledger: an epoch, a registration, its tombstone, a barrier, or a position by itself."""
 
     kind: str
-    writer: int = -1
-    epoch: int = -1
+    writer: int = -1  # or the driver of an epoch record
+    epoch: int = -1  # or, of an epoch record, how far its driver had read the ledger
 
 
 class Driver(NamedTuple):
-    phase: str = "idle"  # idle → named → fencing → fenced → marked → copying ⇄ waiting, and then releasing → gone
+    # idle → composed → named → fencing → fenced → marked → copying ⇄ waiting, and then releasing → gone
+    phase: str = "idle"
+    seen: int = -1  # how far it had read the ledger when it composed its epoch record
     epoch: int = -1
     todo: tuple[tuple[int, int], ...] = ()
     fenced: tuple[tuple[int, int], ...] = ()
@@ -54,6 +56,9 @@ class World(NamedTuple):
     grips: tuple[int, ...]  # the broker's producer epoch of each transactional id
     drivers: tuple[Driver, ...]
     workers: tuple[Worker, ...]
+    late: tuple[Entry, ...] = ()  # epoch records that a network still holds and their drivers gave up
+    given_up: int = 0
+    wronged: bool = False  # a writer stopped because of a record that was composed before its own run began
 
 
 class Protocol(NamedTuple):
@@ -64,6 +69,8 @@ class Protocol(NamedTuple):
     reads_after_fencing: bool = True
     together: bool = True  # a record and its position are in one transaction
     tombstones_name_epochs: bool = True
+    mark_is_own_write: bool = True  # positions are read up to an acknowledged write, not up to what a broker says
+    late_epochs_are_void: bool = True
     release_strikes_out: bool = False  # a driver that gives up strikes out its own writers, as a successor does
 
 
@@ -72,6 +79,7 @@ class Bounds(NamedTuple):
     writers: int = 2
     records: int = 2
     gives_up: bool = False  # a driver may end by itself, and a worker need a new producer: many more worlds
+    late: int = 0  # so many epoch records may be delivered late
 
 
 def put(values: tuple[Value, ...], at: int, value: Value) -> tuple[Value, ...]:
@@ -97,6 +105,14 @@ def position(ledger: Ledger, protocol: Protocol) -> int:
     return max((line.epoch for line in ledger if isinstance(line, Entry) and line.kind == "position"), default=0)
 
 
+def current_epoch(ledger: Ledger, protocol: Protocol, first: int = 0, current: int = -1) -> int:
+    """The epoch that runs, as a reader finds it who begins at `first` and knows the one before."""
+    for at, line in enumerate(ledger[first:], first):
+        if isinstance(line, Entry) and line.kind == "epoch":
+            current = at if line.epoch > current or not protocol.late_epochs_are_void else current
+    return current
+
+
 def registered(ledger: Ledger, until: int, protocol: Protocol) -> tuple[tuple[int, int], ...]:
     """Writers noted before `until`. A later tombstone hides them wherever it is: compaction may have been there."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
@@ -118,6 +134,9 @@ def steps(world: World, protocol: Protocol, bounds: Bounds) -> Iterator[tuple[st
     for line in world.ledger:
         if isinstance(line, Batch) and line.outcome == "open":
             yield f"broker: time is up for id {line.writer}", fenced(world, line.writer)
+    for record in world.late:
+        rest = tuple(other for other in world.late if other is not record)
+        yield f"network: delivers {record} late", world._replace(ledger=(*world.ledger, record), late=rest)
 
 
 def fenced(world: World, writer: int) -> World:
@@ -132,9 +151,8 @@ def driver_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> I
     def turned(after: World = world, **changes: object) -> World:
         return after._replace(drivers=put(after.drivers, at, driver._replace(**changes)))  # type: ignore[arg-type]
 
-    if driver.phase == "idle" and (at == 0 or world.drivers[at - 1].phase != "idle"):
-        after = world._replace(ledger=(*ledger, Entry("epoch")))
-        yield f"driver {at}: begins an epoch", turned(after, phase="named", epoch=len(ledger))
+    if driver.phase in ("idle", "composed") or is_void(ledger, driver, protocol):
+        yield from epoch_steps(world, at, bounds)
     elif driver.phase == "named":
         todo = registered(ledger, driver.epoch, protocol) if protocol.fences else ()
         early = -1 if protocol.reads_after_fencing else position(ledger, protocol)
@@ -144,23 +162,59 @@ def driver_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> I
         yield f"driver {at}: fences id {writer}", turned(fenced(world, writer), todo=driver.todo[1:])
     elif driver.phase == "fencing":
         tombstones = tuple(Entry("tombstone", writer, epoch) for writer, epoch in driver.fenced)
-        yield f"driver {at}: strikes out", turned(world._replace(ledger=ledger + tombstones), phase="fenced", fenced=())
+        longer = (*ledger, *tombstones, Entry("barrier"))
+        phase, mark = ("marked", len(longer)) if protocol.mark_is_own_write else ("fenced", -1)
+        after = world._replace(ledger=longer)
+        yield f"driver {at}: strikes out, and notes where", turned(after, phase=phase, mark=mark, fenced=())
     elif driver.phase == "fenced":
-        yield f"driver {at}: takes the mark", turned(phase="marked", mark=len(ledger))
+        for mark in range(len(ledger) + 1):  # a deposed leader answers with an end that is old
+            yield f"driver {at}: is told that the ledger ends at {mark}", turned(phase="marked", mark=mark)
     elif driver.phase == "releasing":
         yield releasing_step(world, at, protocol)
     elif driver.phase == "marked":
         known = ledger[: driver.mark]
-        waiting = any(isinstance(line, Batch) and line.outcome == "open" for line in known)
-        if not waiting:
+        if not has_open_transaction(known):
             found = position(known, protocol) if protocol.reads_after_fencing else driver.position
             yield f"driver {at}: copies from {found}", turned(phase="copying", position=found, mark=-1)
     else:
         yield from copying_steps(world, at, bounds)
         copies = driver.phase in ("copying", "waiting")
-        if bounds.gives_up and copies and Entry("epoch") not in ledger[driver.epoch + 1 :]:
+        runs = current_epoch(ledger, protocol, driver.epoch + 1, driver.epoch) == driver.epoch
+        if bounds.gives_up and copies and runs:
             ours = registered(ledger, len(ledger), protocol)
             yield f"driver {at}: gives up", turned(phase="releasing", todo=ours, fenced=ours)
+
+
+def has_open_transaction(ledger: Ledger) -> bool:
+    return any(isinstance(line, Batch) and line.outcome == "open" for line in ledger)
+
+
+def is_void(ledger: Ledger, driver: Driver, protocol: Protocol) -> bool:
+    """Another epoch began between the driver's look and its record."""
+    return driver.phase == "named" and current_epoch(ledger[: driver.epoch + 1], protocol) != driver.epoch
+
+
+def epoch_steps(world: World, at: int, bounds: Bounds) -> Iterator[tuple[str, World]]:
+    """A driver appends its epoch record. Where records may be late, others may act between composing and appending."""
+    driver, ledger = world.drivers[at], world.ledger
+    if driver.phase == "named":
+        composed = driver._replace(phase="composed", seen=driver.epoch + 1, epoch=-1)
+        yield f"driver {at}: finds its record void", world._replace(drivers=put(world.drivers, at, composed))
+        return
+    if driver.phase == "idle":
+        if at > 0 and world.drivers[at - 1].phase == "idle":
+            return
+        driver = driver._replace(phase="composed", seen=len(ledger))
+        if bounds.late:
+            yield f"driver {at}: composes", world._replace(drivers=put(world.drivers, at, driver))
+            return
+    record = Entry("epoch", at, driver.seen)
+    begun = put(world.drivers, at, driver._replace(phase="named", seen=-1, epoch=len(ledger)))
+    yield f"driver {at}: appends its epoch record", world._replace(ledger=(*ledger, record), drivers=begun)
+    if bounds.late > world.given_up:
+        again = put(world.drivers, at, driver._replace(seen=len(ledger)))
+        after = world._replace(drivers=again, late=(*world.late, record), given_up=world.given_up + 1)
+        yield f"driver {at}: gives its record up, composes another", after
 
 
 def releasing_step(world: World, at: int, protocol: Protocol) -> tuple[str, World]:
@@ -209,8 +263,12 @@ def worker_steps(world: World, at: int, protocol: Protocol) -> Iterator[tuple[st
         after = world._replace(ledger=(*ledger, Entry("writer", worker.writer, driver.epoch)))
         yield f"worker {at}: registers", turned("noted", after, noted=len(ledger))
     elif worker.phase == "noted":
-        newer = any(isinstance(x, Entry) and x.kind == "epoch" for x in ledger[driver.epoch + 1 : worker.noted])
-        yield f"worker {at}: looks", turned("over" if newer and protocol.scans else "begin", noted=-1)
+        newest = current_epoch(ledger[: worker.noted], protocol, driver.epoch + 1, driver.epoch)
+        stops = newest != driver.epoch and protocol.scans
+        record = ledger[newest]
+        composed_before = isinstance(record, Entry) and record.epoch <= driver.epoch
+        after = world._replace(wronged=world.wronged or (stops and composed_before))
+        yield f"worker {at}: looks", turned("over" if stops else "begin", after, noted=-1)
     elif worker.phase == "begin":
         after = world._replace(ledger=(*ledger, Batch(driver.position, worker.writer, "open")) if held else ledger)
         yield f"worker {at}: writes {driver.position}", turned("open" if held else "over", after)
@@ -225,6 +283,8 @@ def worker_steps(world: World, at: int, protocol: Protocol) -> Iterator[tuple[st
 
 def broken(world: World, protocol: Protocol) -> str | None:
     """What is wrong in this world, or None."""
+    if world.wronged:
+        return "a writer stops because of an epoch record that is older than its run"
     copied = [line.record for line in world.ledger if isinstance(line, Batch) and line.outcome == "done"]
     if copied != list(range(len(copied))):
         return f"the destination holds {copied}"
@@ -235,38 +295,3 @@ def broken(world: World, protocol: Protocol) -> str | None:
         if worker.phase == "open" and world.grips[worker.writer] == worker.grip and driver.epoch < latest:
             return f"epoch {driver.epoch} can still commit after epoch {latest} read its positions"
     return None
-
-
-class Search(NamedTuple):
-    worlds: int
-    broken: str | None
-    path: tuple[str, ...]
-    finished: int  # worlds in which everything is copied
-
-
-def searched(protocol: Protocol, bounds: Bounds) -> Search:
-    """All worlds that can be reached, or the shortest way to one that is broken."""
-    first = World((), (0,) * bounds.writers, (Driver(),) * bounds.drivers, (Worker(),) * bounds.drivers)
-    came: dict[World, tuple[World, str] | None] = {first: None}
-    waiting = deque([first])
-    finished = 0
-    while waiting:
-        world = waiting.popleft()
-        what = broken(world, protocol)
-        if what:
-            return Search(len(came), what, path_to(world, came), finished)
-        finished += position(world.ledger, protocol) == bounds.records
-        for step, after in steps(world, protocol, bounds):
-            if after not in came:
-                came[after] = (world, step)
-                waiting.append(after)
-    return Search(len(came), None, (), finished)
-
-
-def path_to(world: World, came: dict[World, tuple[World, str] | None]) -> tuple[str, ...]:
-    path: list[str] = []
-    before = came[world]
-    while before is not None:
-        path.append(before[1])
-        before = came[before[0]]
-    return tuple(reversed(path))

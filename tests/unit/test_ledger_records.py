@@ -11,10 +11,12 @@ import pytest
 
 from barnabas.errors import Refused
 from barnabas.ledger import records
-from barnabas.ledger.records import VERSION, LedgerState
+from barnabas.ledger.records import VERSION
+from barnabas.ledger.state import ALIVE_MILLIS, LedgerState
 from barnabas.model import Followed, Loss, Partition, Position, Range
 
 P0 = Partition("orders", 0)
+ID = "barnabas.m.0123456789abcdef.0"
 Line = tuple[int, bytes, bytes | None]
 
 
@@ -29,31 +31,56 @@ def folded_at(lines: list[Line]) -> LedgerState:
     return state
 
 
+def epoch_record(run: str, *, seen: int, source: str = "c") -> tuple[bytes, bytes]:
+    return records.epoch_key(f"{run} {seen}"), records.epoch_value(run, source, seen)
+
+
 def position(offset: int, topic_id: str = "id", *, kind: str = "position", epoch: int = 3) -> tuple[bytes, bytes]:
     return records.position_key(P0, kind), records.position_value(Position(offset, topic_id, epoch, 99))
 
 
 def test_an_epochs_number_is_the_offset_of_its_record() -> None:
-    epoch = records.epoch_key(), records.epoch_value("host pid 1", "cluster-a")
-    state = folded(epoch, position(5), epoch, first=40)
+    first, second = (epoch_record("host pid 1", seen=seen, source="cluster-a") for seen in (40, 42))
+    state = folded(first, position(5), second, first=40)
     assert (state.epoch, state.epoch_run, state.source_cluster) == (42, "host pid 1", "cluster-a")
     assert folded().epoch == -1
 
 
 def test_an_epoch_that_a_run_left_unfinished_is_not_taken_for_anothers() -> None:
-    ours, theirs = ((records.epoch_key(), records.epoch_value(run, "c")) for run in ("ours", "theirs"))
+    ours, theirs = (epoch_record(run, seen=1) for run in ("ours", "theirs"))
     assert not folded().begun_by_another_than("ours")
     assert not folded(theirs, ours).begun_by_another_than("ours")
     assert folded(ours, theirs).begun_by_another_than("ours")
     assert folded(ours).begun_by_another_than(None), "a writer of an older epoch is fenced by its own run too"
 
 
+def test_an_epoch_record_composed_before_the_running_epoch_was_known_is_void() -> None:
+    running, late = epoch_record("running", seen=3), epoch_record("dead", seen=5)
+    state = folded_at([(5, *running), (9, *late)])
+    assert (state.epoch, state.epoch_run) == (5, "running")
+    assert folded_at([(5, *running), (9, *epoch_record("next", seen=6))]).epoch == 9
+
+
+def test_compaction_cannot_put_a_void_epoch_record_in_place_of_a_valid_one() -> None:
+    running, late, next_one = (epoch_record(run, seen=seen) for run, seen in (("a", 3), ("dead", 5), ("b", 10)))
+    struck: list[Line] = [(13, late[0], None), (14, running[0], None)]
+    lines: list[Line] = [(5, *running), (9, *late), (11, *next_one), *struck]
+    for gone in (set(), {9}, {9, 13}, {5, 9}, {5, 9, 13, 14}):
+        state = folded_at([line for line in lines if line[0] not in gone])
+        assert (state.epoch, state.epoch_run) == (11, "b"), gone
+
+
+def test_an_epoch_record_of_the_older_form_always_begins_an_epoch() -> None:
+    old = b'{"kind":"epoch"}', b'{"at":1,"run":"r","source_cluster":"c","version":2}'
+    assert folded(old, position(4), old, first=7).epoch == 9
+
+
 def test_a_writer_is_registered_until_its_tombstone_of_the_same_epoch() -> None:
-    old, new = records.writer_key("id-0", 1), records.writer_key("id-0", 7)
+    old, new = records.writer_key(ID, 1), records.writer_key(ID, 7)
     value = records.writer_value("run")
-    assert set(folded((old, value), (new, value)).writers) == {("id-0", 1), ("id-0", 7)}
-    assert set(folded((old, value), (new, value), (old, None)).writers) == {("id-0", 7)}
-    assert set(folded((old, value), (old, None), (old, value)).writers) == {("id-0", 1)}
+    assert set(folded((old, value), (new, value)).writers) == {(ID, 1), (ID, 7)}
+    assert set(folded((old, value), (new, value), (old, None)).writers) == {(ID, 7)}
+    assert set(folded((old, value), (old, None), (old, value)).writers) == {(ID, 1)}
 
 
 def test_a_position_comes_back_as_it_was_written() -> None:
@@ -81,6 +108,12 @@ def test_an_advance_of_a_topic_that_was_made_anew_does_not_count() -> None:
 def test_an_advance_counts_where_nothing_was_ever_copied() -> None:
     assert folded(position(9, kind="advance")).positions()[P0].next == 9
     assert folded(position(9, kind="advance"), (records.position_key(P0, "advance"), None)).positions() == {}
+
+
+def test_an_advance_of_an_earlier_epoch_does_not_outlive_a_position_that_was_set_back() -> None:
+    advance, by_hand = position(900, kind="advance", epoch=3), position(5, epoch=8)
+    assert folded(advance, by_hand).positions()[P0].next == 5, "the tombstone of the advance may be cleaned already"
+    assert folded(by_hand, position(900, kind="advance", epoch=8)).positions()[P0].next == 900
 
 
 def test_losses_are_kept_each_and_struck_out_each() -> None:
@@ -166,7 +199,14 @@ FOREIGN: list[tuple[Any, Any]] = [
     (KEY, VALUE.replace(b'"next":12', b'"next":"12"')),
     (KEY, VALUE.replace(b'"next":12', b'"next":-1')),
     (KEY, VALUE.replace(b'"next":12', b'"next":null')),
-    (records.epoch_key(), b'{"version":1}'),
+    (records.epoch_key("t"), b'{"version":1}'),
+    (records.epoch_key("t"), b'{"version":3,"run":"r","source_cluster":"c","seen":"all"}'),
+    (records.writer_key("barnabas.other.0123456789abcdef.0", 1), records.writer_value("run")),
+    (records.writer_key("payments", 1), records.writer_value("run")),
+    (records.writer_key("barnabas.m.host.0", True), records.writer_value("run")),
+    (records.alive_key(), b'{"version":3,"run":"r","epoch":1,"at":"now"}'),
+    (KEY, VALUE.replace(b'"next":12', b'"next":Infinity')),
+    (KEY, b"[" * 100_000),
     (records.loss_key(Loss(P0, Range(0, 1), "x")), b'{"version":1,"next":1}'),
 ]
 
@@ -179,22 +219,30 @@ def test_a_record_that_somebody_else_wrote_is_refused_with_its_offset(key: Any, 
 
 
 def test_a_sign_of_life_counts_for_its_own_epoch_only() -> None:
-    epoch = records.epoch_key(), records.epoch_value("run", "c")
+    epoch, newer = (epoch_record("run", seen=seen) for seen in (0, 1))
     alive = records.alive_key(), records.alive_value("run", 0)
     assert folded(epoch, alive).running()
     assert not folded(epoch).running()
-    assert not folded(epoch, alive, epoch).running(), "a newer epoch has not given one yet"
+    assert not folded(epoch, alive, newer).running(), "a newer epoch has not given one yet"
     assert not folded(epoch, alive, (records.alive_key(), None)).running()
 
 
-def any_line(chance: random.Random) -> tuple[bytes, bytes | None]:
+def test_a_sign_of_life_is_judged_by_the_clock_of_the_broker_that_appended_it() -> None:
+    state = LedgerState("_barnabas.m")
+    state.add(0, *epoch_record("run", seen=0))
+    state.add(1, records.alive_key(), records.alive_value("run", 0), at=5_000_000)
+    assert state.running(5_010_000)
+    assert not state.running(5_000_000 + ALIVE_MILLIS)
+
+
+def any_line(chance: random.Random, offset: int) -> tuple[bytes, bytes | None]:
     """Any record that Barnabas writes, or a tombstone of one."""
     partition = Partition(chance.choice("ab"), chance.randrange(2))
     kind = chance.choice(["epoch", "writer", "position", "advance", "followed", "loss", "takes", "alive", "act"])
     if kind == "epoch":
-        return records.epoch_key(), records.epoch_value(f"run {chance.random()}", "cluster")
+        return epoch_record(f"run {chance.random()}", seen=offset)
     if kind == "writer":
-        key, value = records.writer_key(chance.choice("xy"), chance.randrange(3)), records.writer_value("run")
+        key, value = records.writer_key(ID, chance.randrange(3)), records.writer_value("run")
     elif kind == "loss":
         loss = Loss(partition, Range(chance.randrange(3), 9), "gone", 1, chance.choice(["records", "deletions"]))
         key, value = records.loss_key(loss), records.loss_value(loss)
@@ -224,7 +272,7 @@ def compacted(lines: list[Line], chance: random.Random) -> list[Line]:
 @pytest.mark.parametrize("seed", range(100))
 def test_compaction_changes_nothing_that_a_ledger_says(seed: int) -> None:
     chance = random.Random(seed)
-    lines: list[Line] = [(offset, *any_line(chance)) for offset in range(chance.randrange(1, 80))]
+    lines: list[Line] = [(offset, *any_line(chance, offset)) for offset in range(chance.randrange(1, 80))]
     whole = folded_at(lines)
     assert folded_at(compacted(lines, chance)) == whole
     last = {key: offset for offset, key, _ in lines}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.takeover_model import Bounds, Driver, Protocol, Worker, World, broken, searched, steps
+from tests.unit.takeover_model import Bounds, Driver, Protocol, Worker, World, broken, steps
+from tests.unit.takeover_search import searched
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,7 @@ from tests.unit.takeover_model import Bounds, Driver, Protocol, Worker, World, b
         (Bounds(drivers=2, writers=2, records=3), 5_000),
         (Bounds(drivers=3, writers=1, records=1), 25_000),
         (Bounds(drivers=2, writers=1, records=2, gives_up=True), 5_000),
+        (Bounds(drivers=2, writers=1, records=1, late=1), 5_000),
         pytest.param(Bounds(drivers=3, writers=2, records=1), 100_000, marks=pytest.mark.slow),
         pytest.param(Bounds(drivers=3, writers=1, records=2), 100_000, marks=pytest.mark.slow),
     ],
@@ -32,6 +34,8 @@ def test_no_order_of_events_loses_or_doubles_a_record(bounds: Bounds, at_least: 
         (Protocol(reads_after_fencing=False), "the destination holds [0, 0]"),
         (Protocol(together=False), "the destination holds [0, 0]"),
         (Protocol(release_strikes_out=True), "can still commit"),
+        (Protocol(mark_is_own_write=False), "the destination holds [0, 0]"),
+        (Protocol(late_epochs_are_void=False), "older than its run"),
     ],
     ids=[
         "nobody is fenced",
@@ -39,10 +43,13 @@ def test_no_order_of_events_loses_or_doubles_a_record(bounds: Bounds, at_least: 
         "positions are read first",
         "positions travel alone",
         "who gives up strikes out what its own workers say anew",
+        "positions are read up to the end that a broker tells",
+        "an epoch record that arrives late counts",
     ],
 )
 def test_a_protocol_with_a_step_too_few_or_too_many_is_found_to_be_broken(protocol: Protocol, found: str) -> None:
-    search = searched(protocol, Bounds(gives_up=protocol.release_strikes_out))
+    bounds = Bounds(gives_up=protocol.release_strikes_out, late=0 if protocol.late_epochs_are_void else 1)
+    search = searched(protocol, bounds)
     assert search.broken is not None and found in search.broken
     assert len(search.path) > 10
 

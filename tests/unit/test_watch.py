@@ -6,6 +6,8 @@ from typing import Any, cast
 import pytest
 
 from barnabas.errors import Unavailable
+from barnabas.ledger.state import LedgerState
+from barnabas.ledger.takeover import Epoch
 from barnabas.model import Partition, Range
 from barnabas.watch import Watch
 
@@ -20,23 +22,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Destination:
-    """A cluster whose ledger ends at a mark; `topic_id` is the ledger's."""
+    """A cluster with a ledger of this topic id."""
 
-    def __init__(self, mark: int, topic_id: str) -> None:
-        self.mark, self.topic_id = mark, topic_id
-
-    def high_watermark(self, ledger: Partition) -> int:
-        return self.mark
+    def __init__(self, topic_id: str) -> None:
+        self.topic_id = topic_id
 
     def topics(self, names: list[str]) -> dict[str, SimpleNamespace]:
         return {name: SimpleNamespace(topic_id=self.topic_id) for name in names}
 
 
 def made(cluster: Destination | None = None) -> Watch:
-    mirror = SimpleNamespace(ledger_topic="_barnabas.m", name="m")
+    mirror = SimpleNamespace(ledger_topic="_barnabas.m", name="m", topics=SimpleNamespace(keep_in_step=()))
     connection = SimpleNamespace(cluster="grape", properties={"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    surveyor = SimpleNamespace(mirror=mirror, to_destination=connection, destination=cluster)
-    epoch = SimpleNamespace(number=7, run="r")
+    surveyor = SimpleNamespace(mirror=mirror, to_destination=connection, destination=cluster, topics=dict)
+    epoch = Epoch(7, "r", LedgerState("_barnabas.m"))
     prepared = SimpleNamespace(plan=SimpleNamespace(routes=()), epoch=epoch, ledger_id="first")
     return Watch(cast(Any, surveyor), cast(Any, prepared))
 
@@ -61,14 +60,16 @@ def test_a_position_that_tasks_move_is_left_to_them(clock: list[float]) -> None:
     watch.close()
 
 
-def test_a_ledger_that_was_made_anew_between_two_looks_ends_the_epoch() -> None:
-    watch = made(Destination(mark=3, topic_id="second"))
+def test_a_ledger_that_was_made_anew_between_two_looks_ends_the_epoch(clock: list[float]) -> None:
+    watch = made(Destination("second"))
+    clock[0] += Watch.TOPIC_SECONDS
     with pytest.raises(Unavailable, match="is not the one this run began with"):
-        watch.refuse_newer_epoch(now=True)
+        watch.topics_changed()
     watch.close()
 
 
-def test_a_mark_that_a_failing_broker_set_back_does_not() -> None:
-    watch = made(Destination(mark=3, topic_id="first"))
-    watch.refuse_newer_epoch(now=True)
+def test_one_that_is_still_the_same_does_not(clock: list[float]) -> None:
+    watch = made(Destination("first"))
+    clock[0] += Watch.TOPIC_SECONDS
+    assert watch.topics_changed() is False
     watch.close()

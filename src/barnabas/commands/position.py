@@ -17,6 +17,7 @@ from barnabas.config.mirror import Mirror
 from barnabas.config.start import started
 from barnabas.errors import ConfigError, Refused
 from barnabas.ledger import records
+from barnabas.ledger.alive import runs
 from barnabas.ledger.takeover import release, take_over
 from barnabas.ledger.topic import prepared
 from barnabas.model import Offsets, Partition, Position
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
     (mirror,) = chosen(args, configuration)
     surveyor = Surveyor(configuration, mirror)
     ledger = surveyor.ledger()
-    if ledger is not None and ledger.running():
+    if ledger is not None and runs(surveyor.to_destination, ledger):
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then move its positions')
     before = ledger.positions() if ledger else {}
     wanted = _wanted(args, mirror, surveyor, before, came=surveyor.came_later(ledger))
@@ -107,13 +108,14 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
     prepared(admin, mirror.ledger_topic, surveyor.ledger_replication())
     by = f"{_user()}@{platform.node()}"
     epoch = take_over(
-        connection, admin, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
+        connection, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
     )
     task = WriteTask(
         mirror=mirror.name,
         ledger=mirror.ledger_topic,
         epoch=epoch.number,
         run=epoch.run,
+        looked_to=epoch.state.read_to,
         destination=connection,
         routes={},
     )
@@ -128,4 +130,4 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
         lines.append((records.position_key(partition, "advance"), None))
         lines.append((records.followed_key(partition), None))  # evidence about the old position says nothing now
     write_to_ledger(task, lines)
-    release(connection, admin, mirror.ledger_topic, epoch, ends=True)
+    release(connection, mirror.ledger_topic, epoch, ends=True)

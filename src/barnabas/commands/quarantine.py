@@ -10,7 +10,9 @@ from barnabas import quarantine
 from barnabas.commands.choose import chosen
 from barnabas.config.load import Configuration
 from barnabas.errors import ConfigError, Refused
+from barnabas.ledger.alive import runs
 from barnabas.ledger.takeover import release
+from barnabas.ledger.witness import Witness
 from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.preparation import prepare
@@ -73,7 +75,7 @@ def _as_json(record: SetAside) -> dict[str, Any]:
 def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
     mirror = surveyor.mirror
     ledger = surveyor.ledger()
-    if ledger is not None and ledger.running():
+    if ledger is not None and runs(surveyor.to_destination, ledger):
         raise Refused(f'mirror "{mirror.name}" runs ({ledger.epoch_run}): stop it first, then replay')
     survey = surveyor.survey()
     demux = mirror.kind == "demux"
@@ -82,7 +84,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
             f'mirror "{mirror.name}" is a demux from "{mirror.source}" to "{mirror.destination}": what it set aside '
             f"would have to go back to another cluster, which no transaction spans: write it there by hand"
         )
-    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", ledger_id=None, doubts=Doubts())
+    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", witness=Witness(), doubts=Doubts())
     moved = again = 0
     try:
         place = _waiting(surveyor, quarantine_id)
@@ -95,7 +97,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
                 gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
                 moved, again = moved + gone, again + left
     finally:
-        release(surveyor.to_destination, surveyor.destination, mirror.ledger_topic, prepared.epoch, ends=True)
+        release(surveyor.to_destination, mirror.ledger_topic, prepared.epoch, ends=True)
     what = "put back to be tried by the next run" if demux else f"moved on, {again:,} set aside again"
     print(f'mirror "{mirror.name}": {moved:,} records {what}')
     return 0 if again == 0 else 1

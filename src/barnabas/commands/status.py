@@ -11,12 +11,12 @@ from typing import Any
 
 from barnabas.commands.choose import chosen
 from barnabas.commands.failed import told
-from barnabas.commands.tables import printed
+from barnabas.commands.tables import printed, size
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError
 from barnabas.kafka.undecided import first_undecided
-from barnabas.ledger.records import LedgerState
+from barnabas.ledger.state import LedgerState
 from barnabas.losses import FoundLoss
 from barnabas.model import Offsets, Partition, Position
 from barnabas.plan import found_losses
@@ -134,6 +134,8 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
         "epoch": ledger.epoch if ledger else None,
         "run": ledger.epoch_run if ledger else None,
         "running": ledger.running() if ledger else False,
+        "ledger_records": ledger.read_records if ledger else None,
+        "ledger_bytes": ledger.read_bytes if ledger else None,
         "lag": status.lag,
         "undecided": status.undecided,
         "partitions": [
@@ -188,6 +190,7 @@ def _print(status: MirrorStatus) -> None:
     if status.ledger:
         running = "running" if status.ledger.running() else "not running"
         run = f"{running}; epoch {status.ledger.epoch} by {status.ledger.epoch_run}"
+        run += f"; ledger of {status.ledger.read_records:,} records, {size(status.ledger.read_bytes)}"
     held = f", {status.undecided:,} undecided" if status.undecided else ""
     title = f'mirror "{status.mirror.name}": lag {status.lag:,}{held}; {run}'
     rows = [

@@ -96,6 +96,10 @@ class Admin:
         there = {name: all_ for name, all_ in answers.items() if all_ is not None}
         return {name: {k: e for k, e in all_.items() if e.value is not None} for name, all_ in there.items()}
 
+    def settings(self, topic: str) -> dict[str, str]:
+        """Every setting that takes effect for the topic, whoever made it."""
+        return {key: str(entry.value) for key, entry in self._entries([topic]).get(topic, {}).items()}
+
     def offsets(self, partitions: Iterable[Partition]) -> dict[Partition, Offsets]:
         """First and last stable offset of each partition, and the epoch of the leader that answered."""
         wanted = list(partitions)
@@ -111,7 +115,7 @@ class Admin:
         return found | self._listed(late, OffsetSpec.latest())
 
     def high_watermark(self, partition: Partition) -> int:
-        """The offset past the last record, committed or not."""
+        """The offset past the last record, committed or not. A leader that was deposed may give an old one."""
         return self.high_watermarks([partition])[partition]
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:

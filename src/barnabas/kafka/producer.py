@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
 from barnabas.errors import BarnabasError, ConfigError, Unavailable
 from barnabas.kafka.errors import explained
@@ -69,27 +70,40 @@ def _made(settings: dict[str, Any], where: str) -> Producer:
         raise Unavailable(f"{where}: a client cannot be made now: {said}: is a file being replaced?") from None
 
 
+@dataclass(frozen=True)
+class Appended:
+    """Where a record of ours stands, as the broker acknowledged it."""
+
+    offset: int
+    at: int | None  # milliseconds by the broker's clock, where the topic stamps what is appended
+
+
 def append(
     connection: Connection, topic: str, records: list[tuple[bytes, bytes | None]], *, once: bool = False
-) -> list[int]:
-    """Appends to partition 0, as a plain producer does it; the offsets."""
+) -> list[Appended]:
+    """Appends to partition 0, as a plain producer does it; returns what the broker acknowledged."""
     where = f'cluster "{connection.cluster}": append to {topic}'
     producer = plain_producer(connection, once=once)
     if once:
         connect(producer, topic)
-    outcomes: list[tuple[KafkaError | None, int]] = []
+    outcomes: list[tuple[KafkaError | None, int | None, int | None]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        outcomes.append((error, message.offset() or 0))
+        kind, millis = message.timestamp()
+        outcomes.append((error, message.offset(), millis if kind == TIMESTAMP_LOG_APPEND_TIME else None))
 
     for key, value in records:
         producer.produce(topic, value, key, 0, on_delivery=delivered)
     if producer.flush(MESSAGE_SECONDS + 5) or len(outcomes) < len(records):
         raise Unavailable(f"{where}: not acknowledged in {MESSAGE_SECONDS} s")
-    for error, _ in outcomes:
+    acknowledged: list[Appended] = []
+    for error, offset, at in outcomes:
         if error is not None:
             raise explained(error, where)
-    return [offset for _, offset in outcomes]
+        if offset is None or offset < 0:
+            raise Unavailable(f"{where}: acknowledged without an offset, so nobody knows where the record stands")
+        acknowledged.append(Appended(offset, at))
+    return acknowledged
 
 
 def connect(producer: Producer, known_topic: str) -> None:
@@ -141,10 +155,15 @@ class TransactionalProducer:
             self.clean = False
             raise explained(error, f"{self.where}: begin transaction") from None
 
-    def commit(self) -> None:
-        """Commits. After any error the outcome is unknown to us: only the ledger tells."""
+    def commit(self, check: Callable[[], None] | None = None) -> None:
+        """Commits. After any error the outcome is unknown to us: only the ledger tells.
+
+        `check` runs when every record is acknowledged and nothing is committed yet.
+        """
         self._drain()
         self._call(self._flush, "flush", MESSAGE_SECONDS + 5)
+        if check is not None:
+            check()
         started = time.monotonic()
         self._call(self._producer.commit_transaction, "commit", SOCKET_SECONDS * 2)
         if time.monotonic() - started > ONCE_SECONDS:

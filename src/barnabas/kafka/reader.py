@@ -1,7 +1,8 @@
-"""Reads a topic of one partition, a ledger or a quarantine, from one offset to another."""
+"""Reads a topic of one partition, a ledger or a quarantine, from one offset to another, or follows its end."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -15,13 +16,22 @@ from barnabas.model import Connection
 
 READ_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
+REPORT_MILLIS = 50  # the client reports its progress so often: past transaction markers it returns no message
+BATCH = 1000
+# Answers that a log has lost its tail: it ends before an offset that was read, or another log stands at its place.
+CUT_OFF = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION)
 
 
 class PartitionReader:
-    """Reads partition 0 of a topic between two offsets, as often as wanted."""
+    """Reads partition 0 of a topic between two offsets, as often as wanted, or follows its end."""
 
-    def __init__(self, connection: Connection, topic: str, *, committed: bool) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, *, committed: bool, report_millis: int = REPORT_MILLIS
+    ) -> None:
         self.where = f'cluster "{connection.cluster}": {topic}'
+        self.records = 0
+        self.bytes = 0  # that the brokers have sent, transaction markers included
+        self._fetched_to = -1
         self._topic = topic
         settings: dict[str, Any] = {
             **connection.properties,
@@ -32,39 +42,76 @@ class PartitionReader:
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "fetch.wait.max.ms": 100,
             "allow.auto.create.topics": False,
+            "statistics.interval.ms": report_millis,
+            "stats_cb": self._take_report,
         }
         self._consumer = Consumer(settings)
 
     def read(self, first: int, until: int) -> Iterator[Message]:
         """Every record in [first, until) that this reader may see, and not before all of them are decided.
 
-        Ends when the consumer's own position reaches `until`: the last stable offset alone would hide what
-        stands behind an open transaction (C). The limit is for standing still, not for a long way.
+        Ends when the consumer's own position reaches `until`, because the last stable offset alone would hide what
+        stands behind an open transaction (C). Raises Unavailable when the position has not moved for a minute.
         """
         if first >= until:
             return
-        self._consumer.assign([TopicPartition(self._topic, 0, first)])
-        limit = time.monotonic() + READ_SECONDS
+        self.follow(first)
+        limit, fetched_to = time.monotonic() + READ_SECONDS, self._fetched_to
         while True:
-            next_one = self._consumer.poll(0.2)  # consume() would wait for a thousand, or for all of its time
-            for message in [next_one, *self._consumer.consume(1000, timeout=0)] if next_one is not None else []:
+            messages = self._next(0.2)
+            for message in messages:
                 error, at = message.error(), message.offset() or 0
                 if error is None and at < until:
+                    self.records += 1
                     yield message
                 elif error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise explained(error, self.where)
+                    raise self._explained(error)
                 if at >= (until if error is not None else until - 1):
                     return
-                if error is None:
-                    limit = time.monotonic() + READ_SECONDS
+            if fetched_to != self._fetched_to or any(message.error() is None for message in messages):
+                limit, fetched_to = time.monotonic() + READ_SECONDS, self._fetched_to
             if time.monotonic() > limit:
                 raise Unavailable(
                     f"{self.where}: not read up to offset {until} in {READ_SECONDS:.0f} s; "
                     f"an open transaction holds it back or the broker does not answer"
                 )
 
+    def follow(self, first: int) -> None:
+        """From here on `arrived` returns what stands at or behind this offset."""
+        self._fetched_to = -1
+        self._consumer.assign([TopicPartition(self._topic, 0, first)])
+
+    def arrived(self) -> Iterator[Message]:
+        """The records that have come since the last call; it does not wait for any."""
+        while messages := self._next(0.0):
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    self.records += 1
+                    yield message
+                elif error.code() != KafkaError._PARTITION_EOF:
+                    raise self._explained(error)
+
     def close(self) -> None:
         close_soon(self._consumer)
+
+    def _next(self, seconds: float) -> list[Message]:
+        """One message is waited for; `consume` alone would wait for a thousand, or for all of its time."""
+        first = self._consumer.poll(seconds)
+        return [] if first is None else [first, *self._consumer.consume(BATCH, timeout=0)]
+
+    def _explained(self, error: KafkaError) -> Exception:
+        if error.code() in CUT_OFF:
+            return Unavailable(
+                f"{self.where}: the log ends before what was read of it ({error.str()}): it lost records"
+            )
+        return explained(error, self.where)
+
+    def _take_report(self, report: str) -> None:
+        said = json.loads(report)
+        self.bytes = sum(broker["rxbytes"] for broker in said["brokers"].values())
+        partitions = said["topics"].get(self._topic, {}).get("partitions", {})
+        self._fetched_to = partitions.get("0", {}).get("next_offset", self._fetched_to)
 
 
 def close_soon(consumer: Consumer) -> None:

@@ -1,13 +1,14 @@
 """Signs of life: how `status` and `position` know that a mirror runs, from any machine.
 
-Nothing is promised by them: fencing, not a clock, keeps two runs apart. So they are written without waiting; one that a
+They are informational. Fencing keeps two runs apart, never a clock. So they are written without waiting; one that a
 retry writes twice makes `status` wrong until the next, at worst.
 """
 
 from __future__ import annotations
 
-from barnabas.kafka.producer import plain_producer
+from barnabas.kafka.producer import append, plain_producer
 from barnabas.ledger import records
+from barnabas.ledger.state import LedgerState
 from barnabas.model import Connection
 
 
@@ -30,3 +31,11 @@ def give_one(connection: Connection, ledger: str, run: str, epoch: int) -> None:
     signs = SignsOfLife(connection, ledger)
     signs.give(run, epoch)
     signs.close()
+
+
+def runs(connection: Connection, state: LedgerState) -> bool:
+    """Whether the mirror runs, by the clock of the broker that stamps the ledger, and not by this machine's."""
+    if state.alive is None:
+        return False
+    (barrier,) = append(connection, state.topic, [(records.barrier_key(), None)])
+    return state.running(barrier.at)

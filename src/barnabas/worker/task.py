@@ -37,6 +37,7 @@ class WriteTask:
     schemas: TranslationSettings | None = None
     on_bad: Literal["stop", "pass", "quarantine"] = "stop"
     quarantine: str = ""  # the topic for records that are set aside
+    looked_to: int = 0  # up to this offset of the ledger the driver has seen no newer epoch
 
 
 def marked(error: BarnabasError) -> RuntimeError:

@@ -20,8 +20,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.kafka.errors import explained
-from barnabas.kafka.producer import TransactionalProducer
 from barnabas.ledger import records
+from barnabas.ledger.registration import Writer
 from barnabas.model import Partition, Position, Receipt, Route
 from barnabas.worker.rows import BadRow, Rows, Run, rows
 from barnabas.worker.task import WriteTask, marked
@@ -176,7 +176,8 @@ class _Transaction:
         self.task = task
         self.tallies = tallies
         self.touched: dict[tuple[int, int], Tally] = {}
-        self.producer: TransactionalProducer = writer(task)
+        self.writer: Writer = writer(task)
+        self.producer = self.writer.producer
         self.producer.begin()
         self._since = since  # waiting for its first batch counts: the next may take as long
 
@@ -209,9 +210,9 @@ class _Transaction:
             partition = Partition(tally.route.source, tally.partition)
             position = Position(tally.next, tally.route.topic_id, self.task.epoch)
             ours = records.position_value(position), records.position_key(partition)
-            patiently(self.producer, self.task.ledger, *ours, 0)
+            patiently(self.producer, self.task.ledger, *ours, 0, self.writer.end.delivered)
         started = time.monotonic()
-        self.producer.commit()
+        self.writer.commit()
         seconds = time.monotonic() - started
         # The first connects to every broker and says nothing about those that follow.
         self.commit_seconds[self.task.mirror] = seconds if self.task.mirror in self.commit_seconds else 0.0

@@ -1,0 +1,31 @@
+"""What this process has seen committed in a ledger: a ledger that later says less has lost records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.errors import Refused
+from barnabas.ledger.state import LedgerState
+from barnabas.model import Partition, Position
+
+
+@dataclass
+class Witness:
+    """What one run knows of its ledger: which topic it is, its own last epoch, positions that are committed."""
+
+    topic_id: str | None = None
+    epoch: int | None = None
+    positions: Mapping[Partition, Position] = field(default_factory=dict)
+
+    def refuse_lost(self, state: LedgerState) -> None:
+        """Raises Refused where a position went back (E). Who moves one by hand begins an epoch, which ends this run."""
+        now = state.positions()
+        for partition, seen in sorted(self.positions.items()):
+            found = now.get(partition)
+            if found is None or (found.topic_id == seen.topic_id and found.next < seen.next):
+                raise Refused(
+                    f"ledger {state.topic}: {partition} has {f'position {found.next}' if found else 'no position'} and "
+                    f"this run saw {seen.next} committed: the ledger lost records, after an unclean election or with a "
+                    f"disk; going on would copy records twice: compare the topics at both ends, then `position set`"
+                )
