@@ -79,6 +79,12 @@ class Plan:
         """At most: offsets of aborted or compacted records count too."""
         return sum(stretch.records for stretch in self.stretches.values())
 
+    def last_or_next(self, records: int) -> dict[Partition, int]:
+        """Where so many records stand that wait, or came last where none waits. Partitions with most to copy first."""
+        filled = [(p, s) for p, s in self.stretches.items() if s.end]
+        filled.sort(key=lambda one: one[1].records, reverse=True)
+        return {p: max(0, min(s.position.next, s.end - records)) for p, s in filled}
+
 
 def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] | None = None) -> Plan:
     """The plan; Refused or Lost when a run may not start like this.

@@ -189,9 +189,7 @@ class Replication:
 
     def _sampled(self, surveyor: Surveyor, prepared: Prepared) -> float:
         """Bytes of a record, by a few that wait, or came last where none does; of the partitions with most to copy."""
-        filled = [(p, s) for p, s in prepared.plan.stretches.items() if s.end]
-        filled.sort(key=lambda one: one[1].records, reverse=True)
-        positions = {p: max(0, min(s.position.next, s.end - RECORDS_OF_EACH)) for p, s in filled}
+        positions = prepared.plan.last_or_next(RECORDS_OF_EACH)
         return mean_record_bytes(surveyor.to_source, positions, SAMPLE_SECONDS) or 0.0
 
     def _release(self, *, ends: bool) -> None:
