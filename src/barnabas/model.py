@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 Properties = Mapping[str, str | int | float | bool]
 USUAL_LARGEST = 1_048_588  # max.message.bytes of a broker that says nothing
@@ -14,11 +15,17 @@ FIRST_MILLISECOND, LAST_MILLISECOND = -12_219_292_800_000, (2**63 - 1) // 1000
 
 @dataclass(frozen=True)
 class Connection:
-    """How librdkafka reaches one cluster. Its text is the cluster's name: properties hold secrets."""
+    """How librdkafka reaches one cluster. Its text is the cluster's name, because properties hold secrets.
+
+    It cannot be pickled, because Spark would serve it to whoever asks for the task: see `worker/sealed.py`.
+    """
 
     cluster: str
     bootstrap: str
     properties: Properties = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f'the connection to "{self.cluster}" holds secrets and does not leave this process')
 
 
 @dataclass(frozen=True, order=True)

@@ -18,6 +18,7 @@ from barnabas.kafka.settings import java_properties
 from barnabas.preparation import Prepared
 from barnabas.receipts import observed
 from barnabas.shape import shaped
+from barnabas.worker.sealed import sealed
 from barnabas.worker.write import RECEIPT_SCHEMA, write
 
 # To look for new records costs something for each partition: a mirror of many begins its micro-batches so far apart.
@@ -51,7 +52,8 @@ def started(
     )
     # Shaped first, then spread over lanes: the other way round every row would be copied once more in between.
     rows = shaped(records, mirror, prepared.plan).coalesce(mirror.batch.lanes or session.lanes(spark))
-    receipts = observed(rows.mapInArrow(partial(write, prepared.task), RECEIPT_SCHEMA))
+    task = sealed(prepared.task, checkpoint.parent / "task")
+    receipts = observed(rows.mapInArrow(partial(write, task), RECEIPT_SCHEMA))
     stream = receipts.writeStream.format("noop").queryName(name).option("checkpointLocation", str(checkpoint))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", mirror.name)
     with _starting, session.batches_for(spark, record_bytes, weighs=weighs):

@@ -6,9 +6,10 @@ options shows the reference.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
+
+from barnabas.private_file import write_private
 
 SECRET_PROPERTIES = frozenset({"sasl.jaas.config", "ssl.key.password", "ssl.keystore.key"})
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -19,11 +20,7 @@ def hidden(properties: Mapping[str, str], file: Path) -> dict[str, str]:
     secrets = {key: value for key, value in properties.items() if key in SECRET_PROPERTIES}
     if not secrets:
         return dict(properties)
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = file.with_suffix(".new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as sink:
-        sink.writelines(f"{key}={_escaped(value)}\n" for key, value in secrets.items())
-    fresh.replace(file)
+    write_private(file, "".join(f"{key}={_escaped(value)}\n" for key, value in secrets.items()))
     references = {key: f"${{file:{file}:{key}}}" for key in secrets}
     return {**properties, **references, "config.providers": "file", "config.providers.file.class": PROVIDER}
 

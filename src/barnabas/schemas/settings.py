@@ -1,11 +1,11 @@
-"""What a registry client and a schema translation need to know: frozen, picklable, secrets masked.
+"""What a registry client and a schema translation need to know: frozen plain values, no configuration model.
 
-These travel to Spark's Python workers inside the task, so they hold plain values and no configuration
-model. Credentials are among them because the workers register schemas; they never show in a `repr`.
+Spark's Python workers need them too, because workers register schemas. Credentials never show in a `repr`, and settings
+with credentials cannot be pickled: workers read them from a private file, see `worker/sealed.py`.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
 Side = Literal["key", "value"]
@@ -46,6 +46,9 @@ class RegistrySettings:
 
     def __repr__(self) -> str:
         return f"RegistrySettings(name={self.name!r}, address={self.address!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f'the settings of the registry of "{self.name}" hold secrets and do not leave this process')
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from barnabas.ledger import records
 from barnabas.ledger.registration import Writer
 from barnabas.model import Partition, Position, Receipt, Route
 from barnabas.worker.rows import BadRow, Rows, Run, rows
+from barnabas.worker.sealed import SealedTask, opened
 from barnabas.worker.task import WriteTask, marked
 from barnabas.worker.writer import dropped, patiently, writer
 
@@ -38,12 +39,12 @@ RECEIPT_SCHEMA = ", ".join(f"{name} long" for name in Receipt.__dataclass_fields
 _tasks = itertools.count()
 
 
-def write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write(task: SealedTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow: writes all rows in transactions and yields a receipt per source partition."""
     _spare_the_collector()
     try:
         _refuse_second_attempt()
-        yield _receipts(_written(task, batches))
+        yield _receipts(_written(opened(task), batches))
     except BarnabasError as error:
         raise marked(error) from None
 
