@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from barnabas import losses
-from barnabas.config.load import SparkRules, load
+from barnabas.config.load import load
+from barnabas.config.spark import SparkRules
 from barnabas.replicator import Replicator
 from barnabas.session import session
 from tests.barnabas_runs import QUICK, SECONDS, write_configuration

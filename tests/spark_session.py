@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from barnabas.config.load import SparkRules
+from barnabas.config.spark import SparkRules
 from barnabas.session import session
 
 

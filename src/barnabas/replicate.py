@@ -6,7 +6,6 @@ The only place that retries.
 from __future__ import annotations
 
 import logging
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -227,7 +226,7 @@ class Replication:
 
     def _stream(self, prepared: Prepared, watch: Watch, follower: Follower) -> bool:
         """Starts the query and looks after it until it ends, is stopped, or the topics change."""
-        with tempfile.TemporaryDirectory(prefix="barnabas-query-", ignore_cleanup_errors=True) as place:
+        with session.query_directory(self.spark) as place:
             self._queries += 1
             name = f"{self.mirror.name}#{self._queries}"
             self.listener.follow(name, self.board)

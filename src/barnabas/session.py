@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,18 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from barnabas import archive
-from barnabas.config.load import SparkRules
+from barnabas.callbacks import let_only_us_call_back
+from barnabas.config.spark import SparkRules
 from barnabas.errors import Refused
+from barnabas.java_options import JAVA_OPTIONS, USUAL_HEAP, default_options, tunables
 from barnabas.lab.jars import spark_jars
+from barnabas.private_file import write_private
+from barnabas.run_directory import run_directory, socket_directory
 
 log = logging.getLogger(__name__)
 
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+_DIRECTORY = "spark.barnabas.directory"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 SETTINGS = {
@@ -38,12 +43,14 @@ SETTINGS = {
     "spark.executor.killOnFatalError.depth": "0",
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": USUAL_HEAP,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.task.maxFailures": "1",  # a retry is a new epoch (D)
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.speculation": "false",
+    "spark.authenticate": "true",  # its ports are open to every user of this machine
+    "spark.ui.killEnabled": "false",  # the UI has no password
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.streaming.metricsEnabled": "false",
@@ -56,39 +63,9 @@ SETTINGS = {
     "spark.executorEnv.MALLOC_TOP_PAD_": str(64 * 1024 * 1024),
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
 }
-JAVA_OPTIONS = (
-    "-Duser.timezone=UTC",
-    "-XX:+ExitOnOutOfMemoryError",  # a run that ends is started again; one that limps on is not noticed
-    "-Xlog:disable",  # its warnings would stand among a command's results
-    f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
-)
-# What a consumer holds while another of its task is read is garbage after two collections: Java, left alone, keeps it
-# for ever after one, and so goes through all of the heap once, page by page, while it could do with a part.
-AGES = ("-XX:-UseAdaptiveSizePolicy", "-XX:InitialTenuringThreshold=2", "-XX:MaxTenuringThreshold=2")
-# What is fetched is gone before the next collection: hardly anything is to be copied. What is not gets room from the
-# beginning: Java would make it in small steps, each after a collection of everything, up to a tenth of all time. And
-# each thread begins with a small piece of it: with Java's first guess a start, which has many, is a collection longer.
-MEMORY = ("-Xmn768m", "-Xms1500m", "-XX:TLABSize=512k", *AGES)
-CLASSES = "-XX:MetaspaceSize=128m"  # for the same reason: the first such collection fell into each start
-COLLECTOR = "-XX:+UseParallelGC"  # of what is made here nothing lives long: the least work for each record
-HUGE_PAGES = "-XX:+UseTransparentHugePages"  # records pass through hundreds of megabytes: fewer pages to look up
-# What a record passes is called often enough within a second. What plans micro-batches is called too rarely to be worth
-# the best compiler's time, which without this goes on for minutes and takes up to a quarter of a core. Nor are the
-# loops of each Arrow batch, over its few columns and buffers.
-COMPILER = (
-    "-XX:Tier4InvocationThreshold=200000",
-    "-XX:Tier4MinInvocationThreshold=24000",
-    "-XX:Tier4CompileThreshold=600000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-)
-_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
-SLOT_MEGABYTES = 128  # of direct memory, where a task puts its batches together: see `batches_for`
 JVM_SECONDS = 10.0
 DAEMON = "barnabas.worker.pyspark.daemon"  # of Python workers
-LONGEST_SOCKET_DIRECTORY = 107 - len(
-    "/.00000000-0000-0000-0000-000000000000.sock"
-)  # Linux's bound for a path, and a name
 SLOTS_PER_CORE = 2
 # Bytes: about what a core's own cache holds, a little less than a power of two for the reason below. But not of fewer
 # rows than those, because a batch costs something whatever is in it.
@@ -108,51 +85,54 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this points
     os.environ.pop("SPARK_HOME", None)  # the Spark that pip installed, not another on this machine
-    directory = Path(tempfile.mkdtemp(prefix="barnabas-spark-"))
-    os.environ["SPARK_CONF_DIR"] = str(archive.empty_directory(otherwise=directory / "conf"))
-    try:
+    with ExitStack() as stack:
+        directory = stack.enter_context(run_directory())
+        os.environ["SPARK_CONF_DIR"] = str(_conf_directory(rules.master, directory))
+        settings = _settings(rules, directory)
+        is_javas = f"-Djava.io.tmpdir={directory}" in settings[_JAVA_OPTIONS]
+        sockets = stack.enter_context(socket_directory(directory, is_javas=is_javas))
+        settings |= {} if sockets is None else {"spark.python.unix.domain.socket.dir": str(sockets)}
         builder = SparkSession.builder.master(_master(rules.master)).appName("barnabas")
-        settings = SETTINGS | {"spark.local.dir": str(directory / "local")}
-        settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
-        settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
-        settings |= {"spark.executorEnv.GLIBC_TUNABLES": _tunables(os.environ.get("GLIBC_TUNABLES", ""))}
-        settings |= {key: str(value) for key, value in rules.settings.items()}
-        settings |= archive.connector(spark_jars(), rules.master, settings.get(archive.CLASS_PATH, ""))
-        own = settings.get("spark.driver.defaultJavaOptions", "")
-        settings["spark.driver.defaultJavaOptions"] = _with_defaults(own, settings["spark.driver.memory"], directory)
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
             spark = builder.getOrCreate()
         _silence(spark)
         _forked_by_ours(spark)
+        let_only_us_call_back(SparkContext._gateway)
+        making = archive.is_making(settings[_JAVA_OPTIONS])
         try:
             yield spark
         finally:
-            _stop(spark, archive.WRITE_SECONDS if archive.is_making(own) else JVM_SECONDS)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+            _stop(spark, archive.WRITE_SECONDS if making else JVM_SECONDS)
 
 
-def _with_defaults(own: str, heap: str, directory: Path) -> str:
-    """The operator's options behind ours: the last counts, but for collectors, of which Java takes only one.
-
-    Huge pages only with our own collector, and where nothing is said of large ones: others have conditions for them.
-    What Java writes for a while lies in our directory, not beside it for ever if the JVM is killed.
-    """
-    given = " ".join((own, *(os.environ.get(name, "") for name in _JAVA_VARIABLES)))
-    collector = [] if re.search(r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b", given) else [COLLECTOR]
-    memory = MEMORY if collector and heap == SETTINGS["spark.driver.memory"] and "-Xmx" not in given else ()
-    pages = [HUGE_PAGES] if collector and not re.search(r"LargePages|HugePages|HugeTLBFS|UseSHM", given) else []
-    fits = len(os.fsencode(directory)) <= LONGEST_SOCKET_DIRECTORY and "-Djava.io.tmpdir=" not in given
-    place = [f'"-Djava.io.tmpdir={directory}"'] if fits else []
-    direct = f"-XX:MaxDirectMemorySize={SLOT_MEGABYTES * _slots()}m"
-    return " ".join((*collector, *memory, CLASSES, *pages, *COMPILER, *place, direct, own)).rstrip()
+def _settings(rules: SparkRules, directory: Path) -> dict[str, str]:
+    """Ours, the operator's over them, and what lies in the run's directory."""
+    settings = SETTINGS | {"spark.local.dir": str(directory / "local")}
+    settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
+    settings |= {"spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, archive.in_use())).rstrip()}
+    settings |= {"spark.executorEnv.GLIBC_TUNABLES": tunables(os.environ.get("GLIBC_TUNABLES", ""))}
+    settings |= {key: str(value) for key, value in rules.settings.items()}
+    settings |= {_DIRECTORY: str(directory)}
+    settings |= archive.connector(spark_jars(), rules.master, settings.get(archive.CLASS_PATH, ""))
+    options = settings.get(_JAVA_OPTIONS, ""), settings["spark.driver.memory"], directory
+    return settings | {_JAVA_OPTIONS: default_options(*options, _slots())}
 
 
-def _tunables(own: str) -> str:
-    """glibc's tunables of the workers: the operator's, and huge pages unless those say something of them."""
-    return own if "glibc.malloc.hugetlb" in own else ":".join(filter(None, (own, "glibc.malloc.hugetlb=1")))
+def _conf_directory(master: str, directory: Path) -> Path:
+    """Spark's configuration directory. In one JVM Spark makes the secret of its ports by itself; processes of a
+    `local-cluster` must be told, by a file, because a command line can be read by everybody."""
+    if not master.startswith("local-cluster"):
+        return archive.empty_directory(otherwise=directory / "conf")
+    write_private(directory / "conf" / "spark-defaults.conf", f"spark.authenticate.secret {secrets.token_hex(32)}\n")
+    return directory / "conf"
+
+
+def query_directory(spark: SparkSession) -> tempfile.TemporaryDirectory[str]:
+    """A directory for one query, in the run's private one."""
+    place = _as_begun(spark, _DIRECTORY)
+    return tempfile.TemporaryDirectory(prefix="query-", dir=place, ignore_cleanup_errors=True)
 
 
 def _forked_by_ours(spark: SparkSession) -> None:

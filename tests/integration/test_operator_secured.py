@@ -1,11 +1,16 @@
 """What an operator configures, on clusters that ask for credentials: selection, rotation, and no secret told."""
 
 import json
+import os
 import re
 import signal
+import tempfile
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,11 +20,15 @@ from barnabas.lab.guard import Guard
 from barnabas.lab.ports import free_ports
 from barnabas.lab.security import Mechanism, Protocol, Security
 from tests.barnabas_runs import Run
+from tests.fake_registry import Server
 from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
+from tests.listeners import tcp_ports, unix_sockets
+from tests.stranger import everything, visit
 
 CANARY = 'canary-7f3a-Sw0rd"fi\\sh'
 ROTATED = "canary-91be-Trombone fish"
 DESTINATION_CANARY = "canary-4c2d-Marble$fish"
+REGISTRY_CANARY = "canary-a8e0-Harbour/fish"
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +45,33 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCl
     guard.end()
 
 
-def configuration(directory: Path, orange: KafkaCluster, grape: KafkaCluster, port: int) -> Path:
+MIRROR = {"name": "eu", "from": {"match": "eu[.]xaz[.].*", "except": [".*[.]tmp"]}, "to": "{topic}.copy"}
+
+
+def reached(cluster: KafkaCluster, directory: Path) -> dict[str, Any]:
+    """A cluster's block: its addresses and its password in a file."""
+    secret = {"username": "barnabas", "password": f"file:{directory}/{cluster.name}.secret"}
+    if cluster.certificates is None:
+        return {"bootstrap": cluster.bootstrap, "sasl": {"mechanism": "PLAIN", **secret}}
+    sasl = {"mechanism": "SCRAM-SHA-512", **secret}
+    return {"bootstrap": cluster.bootstrap, "tls": {"ca": str(cluster.certificates.ca)}, "sasl": sasl}
+
+
+def configuration(
+    directory: Path, orange: KafkaCluster, grape: KafkaCluster, port: int, registry: str | None = None
+) -> Path:
     """The source by SCRAM over TLS, the destination by PLAIN, the log of Spark as loud as it gets."""
-    assert orange.certificates
-    for name, secret in (("orange", CANARY), ("grape", DESTINATION_CANARY)):
+    for name, secret in (("orange", CANARY), ("grape", DESTINATION_CANARY), ("registry", REGISTRY_CANARY)):
         (directory / f"{name}.secret").write_text(secret)
+    login = {"url": registry, "username": "barnabas", "password": f"file:{directory}/registry.secret"}
+    registries = {"registry": login} if registry else {}
+    schemas = {"schemas": {"value": "auto", "mode": "ids"}} if registry else {}
     events = directory / "events"
     events.mkdir(exist_ok=True)
     content = {
         "clusters": {
-            "orange": {
-                "bootstrap": orange.bootstrap,
-                "tls": {"ca": str(orange.certificates.ca)},
-                "sasl": {
-                    "mechanism": "SCRAM-SHA-512",
-                    "username": "barnabas",
-                    "password": f"file:{directory}/orange.secret",
-                },
-            },
-            "grape": {
-                "bootstrap": grape.bootstrap,
-                "sasl": {"mechanism": "PLAIN", "username": "barnabas", "password": f"file:{directory}/grape.secret"},
-            },
+            "orange": {**reached(orange, directory), **registries},
+            "grape": {**reached(grape, directory), **registries},
         },
         "spark": {
             "settings": {
@@ -68,16 +82,7 @@ def configuration(directory: Path, orange: KafkaCluster, grape: KafkaCluster, po
             }
         },
         "metrics": {"prometheus": {"port": port}, "console": {"every_seconds": 5}},
-        "groups": [
-            {
-                "name": "regions",
-                "source": "orange",
-                "destination": "grape",
-                "mirrors": [
-                    {"name": "eu", "from": {"match": "eu[.]xaz[.].*", "except": [".*[.]tmp"]}, "to": "{topic}.copy"}
-                ],
-            }
-        ],
+        "groups": [{"name": "regions", "source": "orange", "destination": "grape", "mirrors": [{**MIRROR, **schemas}]}],
     }
     file = directory / "barnabas.yaml"
     file.write_text(yaml.safe_dump(content))
@@ -92,6 +97,57 @@ def write(cluster: KafkaCluster, topic: str, count: int, word: bytes) -> None:
 
 def values(cluster: KafkaCluster, topic: str) -> list[tuple[int, bytes | None]]:
     return [(record.partition, record.value) for record in read_all(cluster.client_settings(), topic)]
+
+
+def test_another_user_of_the_machine_finds_no_secret_and_stops_nothing(
+    tmp_path: Path, clusters: tuple[KafkaCluster, KafkaCluster]
+) -> None:
+    orange, grape = clusters
+    create_topic(orange.client_settings(), "eu.xaz.seen", partitions=2)
+    write(orange, "eu.xaz.seen", 40, b"before")
+    (port,) = free_ports(1)
+    with closing(Server()) as registry, open_to_all() as place:
+        registry.answers = [(200, {"compatibilityLevel": "NONE"})]
+        file = configuration(tmp_path, orange, grape, port, registry.url)
+        with Run(tmp_path / "run", "run", "-c", file, TMPDIR=str(place)) as run:
+            wait_until(lambda: _count(grape, "eu.xaz.seen.copy") == 40, 240, "the records before the attack")
+            pids = sorted(run.processes())
+            ports, sockets = tcp_ports(pids), unix_sockets(pids)
+            with ThreadPoolExecutor(1) as pool:
+                visiting, written = pool.submit(visit, ports, sockets, pids, place), 40
+                while not visiting.done():  # so that there are jobs to be killed
+                    write(orange, "eu.xaz.seen", 40, b"meanwhile")
+                    written += 40
+                found = visiting.result()
+            wait_until(lambda: _count(grape, "eu.xaz.seen.copy") == written, 240, "the records written meanwhile")
+            page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+            run.signal(signal.SIGTERM)
+            assert run.wait() == 0, run.messages
+    assert len(ports) == 6, "the Spark UI, RPC, blocks, both ends of py4j, and the metrics page"
+    assert sockets and not [name for name in sockets if name.startswith("@")]
+    texts = everything(found)
+    assert sum(len(text) for text in texts.values()) > 100_000, "the attack reached the pages that are open to all"
+    for secret in (CANARY, DESTINATION_CANARY, REGISTRY_CANARY):
+        told = [where for where, text in texts.items() if secret.encode() in text]
+        assert not told, f"{secret} stands in {told}"
+    assert [attack["port"] for attack in found["attacks"] if attack["blocks"]] == []
+    assert [attack["answered_calls"] for attack in found["attacks"] if attack["answered_calls"]] == []
+    assert sum(attack["kills"] for attack in found["attacks"]) > 10, "jobs ran, and were to be killed"
+    assert found["connected"] == [] and found["files"] == {}
+    assert not [pid for pid, seen in found["seen"].items() if "environ" in seen or "maps" in seen]
+    assert 'barnabas_failures_total{mirror="eu"} 0.0' in page
+
+
+@contextmanager
+def open_to_all() -> Iterator[Path]:
+    """A TMPDIR as /tmp is: everybody may enter it. What we make in it must protect itself, with no umask to help."""
+    umask = os.umask(0)
+    try:
+        with tempfile.TemporaryDirectory(dir="/tmp") as place:
+            Path(place).chmod(0o1777)
+            yield Path(place)
+    finally:
+        os.umask(umask)
 
 
 def test_twenty_topics_follow_a_rule_through_scram_and_tls_and_a_rotated_password_and_no_secret_is_told(

@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from barnabas import archive
 from barnabas.commands.run import copy
-from barnabas.config.load import SparkRules, load
+from barnabas.config.load import load
+from barnabas.config.spark import SparkRules
 from barnabas.errors import ConfigError, Unavailable
 from barnabas.kafka.admin import Admin
 from barnabas.lab import lab

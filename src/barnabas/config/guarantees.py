@@ -64,6 +64,7 @@ GUARDED_PREFIXES: dict[str, str] = {
     "sasl.": _ELSEWHERE.format(place="clusters.NAME.sasl"),
     "ssl.": _ELSEWHERE.format(place="clusters.NAME.tls"),
 }
+_AUTHENTICATED = "Spark's ports are open to every user of the machine, so each run has a secret of its own"
 GUARDED_SPARK: dict[str, str] = {
     "spark.task.maxFailures": "a task is tried once; a retry is a new epoch",
     "spark.stage.maxConsecutiveAttempts": "a stage is tried once; a retry is a new epoch",
@@ -71,6 +72,8 @@ GUARDED_SPARK: dict[str, str] = {
     "spark.sql.session.timeZone": "timestamps are copied as they are, in UTC",
     "spark.driver.extraJavaOptions": "the JVM's clock must be in UTC; use `spark.driver.defaultJavaOptions`",
     "spark.jars": "the connector's jars are listed with their checksums",
+    "spark.ui.killEnabled": "the UI has no password, so nobody stops a mirror there",
+    "spark.python.unix.domain.socket.dir": "workers trust whoever connects: their sockets are in a private directory",
     "spark.master": "has its own place in the configuration: `spark.master`",
 }
 
@@ -91,7 +94,7 @@ def refuse_guarded(settings: dict[str, Value]) -> dict[str, Value]:
 def refuse_guarded_spark(settings: dict[str, Value]) -> dict[str, Value]:
     """The same for the settings of the Spark session."""
     for name in settings:
-        if name in GUARDED_SPARK:
-            reason = GUARDED_SPARK[name]
+        reason = _AUTHENTICATED if name.startswith("spark.authenticate") else GUARDED_SPARK.get(name)
+        if reason:
             raise PydanticCustomError("guarded", "`{key}` may not be set: {why}", {"key": name, "why": reason})
     return settings

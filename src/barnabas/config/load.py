@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
 from barnabas.config.cluster import Cluster, Strict
 from barnabas.config.document import Items, Keys, Section, discreet, line_of, merged, read, written
-from barnabas.config.guarantees import refuse_guarded_spark
 from barnabas.config.metrics import MetricRules
 from barnabas.config.mirror import Mirror
 from barnabas.config.needs import Need, named
+from barnabas.config.spark import SparkRules
 from barnabas.config.spokes import Spokes, written_out
 from barnabas.config.tunnel import Tunnel
 from barnabas.errors import ConfigError
@@ -36,18 +36,6 @@ PLAIN_WORDS = {
 }
 SET_BY_US = ("group", "place")  # of a mirror
 KNOWN_AT_TOP = ("clusters", "groups", "spokes", "metrics", "spark", "tunnels")
-
-
-class SparkRules(Strict):
-    """`spark:` the session's master and any Spark setting of the operator's own."""
-
-    master: str = "local[*]"
-    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
-
-    @field_validator("settings")
-    @classmethod
-    def _harmless(cls, settings: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
-        return refuse_guarded_spark(settings)
 
 
 class Configuration(Strict):

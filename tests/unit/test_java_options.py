@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.session import COLLECTOR, COMPILER, HUGE_PAGES, MEMORY, _tunables, _with_defaults
+from barnabas.java_options import COLLECTOR, COMPILER, HUGE_PAGES, MEMORY, default_options, tunables
 
 HEAP = "2g"
 PLACE = Path("/tmp/place")
@@ -20,15 +20,15 @@ def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_our_options_come_first_so_that_the_operators_count() -> None:
-    told = _with_defaults("-Xmn64m", HEAP, PLACE).split()
+    told = default_options("-Xmn64m", HEAP, PLACE, 4).split()
     assert {COLLECTOR, *MEMORY, HUGE_PAGES, *COMPILER} <= set(told)
     assert told[-1] == "-Xmn64m"
 
 
 def test_another_heap_has_its_own_generations(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not set(MEMORY) & set(_with_defaults("", "8g", PLACE).split())
+    assert not set(MEMORY) & set(default_options("", "8g", PLACE, 4).split())
     monkeypatch.setenv("_JAVA_OPTIONS", "-Xmx1g")
-    assert not set(MEMORY) & set(_with_defaults("", HEAP, PLACE).split())
+    assert not set(MEMORY) & set(default_options("", HEAP, PLACE, 4).split())
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -36,29 +36,29 @@ def test_a_collector_of_the_operator_leaves_ours_out_and_what_only_ours_is_known
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "-XX:+UseZGC")
-    told = _with_defaults("", HEAP, PLACE)
+    told = default_options("", HEAP, PLACE, 4)
     assert COLLECTOR not in told and HUGE_PAGES not in told and MEMORY[0] not in told
 
 
 @pytest.mark.parametrize("said", ["-XX:-UseTransparentHugePages", "-XX:+UseLargePages", "-XX:+UseHugeTLBFS"])
 def test_what_the_operator_says_of_large_pages_counts(said: str) -> None:
-    assert HUGE_PAGES not in _with_defaults(said, HEAP, PLACE)
+    assert HUGE_PAGES not in default_options(said, HEAP, PLACE, 4)
 
 
 def test_java_puts_temporary_files_where_ours_lie() -> None:
-    assert f'"-Djava.io.tmpdir={PLACE}"' in _with_defaults("", HEAP, PLACE)
+    assert f'"-Djava.io.tmpdir={PLACE}"' in default_options("", HEAP, PLACE, 4)
 
 
 def test_java_keeps_its_own_place_where_the_operator_says_one_or_a_socket_would_not_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "tmpdir" not in _with_defaults("", HEAP, Path("/") / ("d" * 64))
-    assert "tmpdir" in _with_defaults("", HEAP, Path("/") / ("d" * 63))
+    assert "tmpdir" not in default_options("", HEAP, Path("/") / ("d" * 64), 4)
+    assert "tmpdir" in default_options("", HEAP, Path("/") / ("d" * 63), 4)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir=/elsewhere")
-    assert "tmpdir" not in _with_defaults("", HEAP, PLACE)
+    assert "tmpdir" not in default_options("", HEAP, PLACE, 4)
 
 
 def test_the_operators_tunables_of_glibc_stay() -> None:
-    assert _tunables("") == "glibc.malloc.hugetlb=1"
-    assert _tunables("glibc.malloc.arena_max=2") == "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"
-    assert _tunables("glibc.malloc.hugetlb=0") == "glibc.malloc.hugetlb=0"
+    assert tunables("") == "glibc.malloc.hugetlb=1"
+    assert tunables("glibc.malloc.arena_max=2") == "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"
+    assert tunables("glibc.malloc.hugetlb=0") == "glibc.malloc.hugetlb=0"
