@@ -97,3 +97,40 @@ def test_the_example_of_groups_copies_records_with_their_schemas(
     finally:
         delete_topics(source.bootstrap, ["source-topic"])
         delete_topics(destination.bootstrap, ["mirror_test_copy_4", f"_barnabas.{name}"])
+
+
+def test_the_example_of_one_subject_makes_one_topic_and_one_subject_of_several(
+    tmp_path: Path,
+    source: KafkaCluster,
+    destination: KafkaCluster,
+    source_registry: Registry,
+    destination_registry: Registry,
+) -> None:
+    content = yaml.safe_load((EXAMPLES[0].parent / "one-subject.yaml").read_text())
+    content["clusters"]["source"] |= {"bootstrap": source.bootstrap, "registry": {"url": source_registry.url}}
+    content["clusters"]["destination"] |= {
+        "bootstrap": destination.bootstrap,
+        "registry": {"url": destination_registry.url},
+    }
+    file = tmp_path / "one-subject.yaml"
+    file.write_text(yaml.safe_dump(content))
+    registries = Registries.with_other_ids(source_registry, destination_registry)
+    sent = {}
+    for topic, name in (("src-orders", "Order"), ("src-clicks", "Click")):  # no versions of each other
+        create_topic(source.bootstrap, topic)
+        (number,) = registries.fill(f"{topic}-value", versions(name, 1))
+        sent[topic] = [Record(topic.encode(), prefixed(number, b"%d" % at), (), 1000 + at) for at in range(20)]
+        produce(source.bootstrap, topic, sent[topic])
+    try:
+        code, run = ran(tmp_path, "run", "--until-caught-up", "-c", file)
+        assert code == 0, run.messages
+        history = registries.destination.history("dst-events-value")
+        assert len(history) == 2
+        there = {v.schema.canonical(): v.id for v in history}
+        for topic, name in (("src-orders", "Order"), ("src-clicks", "Click")):
+            number = there[versions(name, 1)[0].canonical()]
+            mine = [r.value for r in read_all(destination.bootstrap, "dst-events") if r.key == topic.encode()]
+            assert mine == [prefixed(number, b"%d" % at) for at in range(20)]
+    finally:
+        delete_topics(source.bootstrap, list(sent))
+        delete_topics(destination.bootstrap, ["dst-events", "_barnabas.all"])

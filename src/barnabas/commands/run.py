@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 
 from barnabas import jvm
 from barnabas.board import MirrorBoard
 from barnabas.commands.choose import chosen
 from barnabas.commands.failed import told
+from barnabas.commands.signals import stopped_by_signals
 from barnabas.commands.view import summary, watch
 from barnabas.config.load import Configuration
 from barnabas.config.metrics import MetricRules
@@ -33,8 +30,7 @@ log = logging.getLogger("barnabas")
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
     started = time.monotonic()
-    stop = threading.Event()
-    with _stopped_by_signals(stop):
+    with stopped_by_signals() as stop:
         boards = copy(configuration, chosen(args, configuration), until_caught_up=args.until_caught_up, stop=stop)
     for board in boards:
         print(summary(board, time.monotonic() - started), flush=True)
@@ -89,21 +85,3 @@ def publish(rules: MetricRules, collector: Collector, stop: threading.Event) -> 
                 log.info("%s", report(collector))
 
         threading.Thread(target=reporting, name="metrics-console", daemon=True).start()
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM ask for a clean stop; a second one ends the process at once."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        log.info("%s: stopping", signal.Signals(number).name)
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

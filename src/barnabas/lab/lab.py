@@ -16,7 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from barnabas.config.load import load
 from barnabas.errors import Refused
+from barnabas.kafka.settings import connection
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.configuration import write_configuration
 from barnabas.lab.guard import Guard
@@ -137,6 +139,15 @@ def status(directory: Path | None = None) -> LabStatus:
     addresses: dict[str, str] = mark.get("addresses", {})
     parts = [Part(it.name, addresses.get(it.name, ""), it.pid, it.alive()) for it in recorded(directory)]
     return LabStatus(directory, Path(mark["configuration"]) if "configuration" in mark else None, tuple(parts))
+
+
+def client_settings(directory: Path | None = None) -> dict[str, Any]:
+    """How librdkafka reaches the source of a running lab; Refused where none runs."""
+    found = status(directory)
+    if not found.up or found.configuration is None:
+        raise Refused(f"lab: none is up in {found.directory}: start it with barnabas lab up")
+    configuration = load(found.configuration)
+    return dict(connection("source", configuration.clusters["source"]).properties)
 
 
 def _prepare(directory: Path) -> None:
