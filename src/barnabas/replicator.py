@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
+from barnabas.ending import note_refusal
 from barnabas.receipts import ReceiptListener
 from barnabas.replicate import LOOK_SECONDS, Replication
 from barnabas.topology import feeders
@@ -72,6 +73,9 @@ class Replicator:
                 while not other.wait(LOOK_SECONDS) and not self.stop.is_set():
                     pass
             replication.run()
+            board, mirror = replication.board, replication.mirror
+            if board.state == "refused" and board.error is not None:
+                note_refusal(self._configuration, mirror, replication.run_name, board.error)
         finally:
             ended.set()
 

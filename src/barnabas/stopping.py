@@ -24,16 +24,16 @@ class Abandoned(Unavailable):
 
 def unless_stopped(call: Callable[[], Result], stop: threading.Event, grace: float = GRACE_SECONDS) -> Result:
     """The call's result. Abandoned when the run is to stop and the call does not end `grace` seconds later."""
-    future = _in_thread(call)
+    future = in_thread(call)
     while not stop.is_set():
-        if _ended(future, LOOK_SECONDS):
+        if ended(future, LOOK_SECONDS):
             return future.result()
-    if _ended(future, grace):
+    if ended(future, grace):
         return future.result()
     raise Abandoned("the run is to stop, and a cluster does not answer")
 
 
-def _in_thread(call: Callable[[], Result]) -> Future[Result]:
+def in_thread(call: Callable[[], Result]) -> Future[Result]:
     """The call in a thread of its own, for which no process waits."""
     future: Future[Result] = Future()
 
@@ -47,6 +47,6 @@ def _in_thread(call: Callable[[], Result]) -> Future[Result]:
     return future
 
 
-def _ended(future: Future[Result], seconds: float) -> bool:
+def ended(future: Future[Result], seconds: float) -> bool:
     """Whether it ends in time, however it ends."""
     return bool(wait([future], seconds).done)

@@ -47,3 +47,34 @@ def test_a_topic_made_anew_with_fewer_records_and_one_held_back_by_a_transaction
 
     assert run.stop()[f"m-{held}"]["undecided"] == 50, "as the metric has it"
     transaction.abort()
+
+
+def test_why_a_mirror_was_refused_is_shown_on_any_machine_until_it_is_started_again(
+    source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host, tmp_path: Path
+) -> None:
+    topic = topic_names("refused")
+    create_topic(source.bootstrap, topic)
+    produce(source.bootstrap, topic, [Record(b"k", b"old", (), 1000)] * 10)
+    mirror = {"name": f"m-{topic}", "from": topic}
+    host.catch_up(source.bootstrap, destination.bootstrap, mirror)
+    remake(source, topic)
+    produce(source.bootstrap, topic, [Record(b"k", b"new", (), 1000)] * 5)
+    file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, [mirror])
+    home = {"HOME": str(tmp_path / "elsewhere"), "TMPDIR": str(tmp_path)}
+
+    def shown() -> object:
+        code, status = ran(tmp_path, "status", "-c", file, "--format", "json", **home)
+        assert code == 0, "a mirror that was refused is no failure of `status`"
+        return status.answer()["mirrors"][0]["refused"]
+
+    assert shown() is None
+    ended = host.catch_up(source.bootstrap, destination.bootstrap, mirror)[mirror["name"]]
+    assert ended["state"] == "refused"
+    refused = shown()
+    assert isinstance(refused, dict) and refused["reason"] == ended["error"] and "made anew" in refused["reason"]
+    code, table = ran(tmp_path, "status", "-c", file, **home)
+    assert code == 0 and "  refused at 2" in table.output and ended["error"] in table.output
+
+    going_on = {**mirror, "on_loss": "record"}
+    assert host.catch_up(source.bootstrap, destination.bootstrap, going_on)[mirror["name"]]["state"] == "done"
+    assert shown() is None

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from barnabas.lab.cluster import KafkaCluster
 from barnabas.lab.guard import Guard
 from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.patience import DENIED_CATCH_UP_SECONDS
-from tests.barnabas_runs import Run, ran, within
-from tests.kafka_io import wait_until
+from tests.barnabas_runs import Run, count_of, ran, within
+from tests.kafka_io import Record, create_topic, delete_topics, produce, wait_until
 from tests.tls_server import tls_server
 from tests.tunnel_ends import Ends, running
 
@@ -143,6 +144,32 @@ def test_a_run_that_is_to_catch_up_does_not_wait_for_ever_to_be_let_in(
         assert run.wait(within(DENIED_CATCH_UP_SECONDS + 60)) == 1, run.messages
         assert "m: refused" in run.output
         assert all(word in run.messages.splitlines()[-1] for word in CAUSE), run.messages
+
+
+@pytest.mark.slow
+def test_a_mirror_waits_for_an_expired_certificate_to_be_renewed(destination: KafkaCluster, tmp_path: Path) -> None:
+    guard, names = Guard(tmp_path / "lab"), ["localhost"]
+    renewed = KafkaCluster(tmp_path / "lab", "renewed", security=Security(Protocol.SSL))
+    renewed.certificates = make_certificates(tmp_path / "lab" / "renewed" / "tls", names, timedelta(days=-1))
+    with renewed:
+        source = {"bootstrap": renewed.bootstrap, "tls": {"ca": str(renewed.certificates.ca)}}
+        clusters = {"renewed": source, "grape": {"bootstrap": destination.bootstrap}}
+        mirrors = [{"name": "m-renewed", "from": "renewed-orders"}]
+        group = {"name": "g", "source": "renewed", "destination": "grape", "mirrors": mirrors}
+        file = tmp_path / "c.yaml"
+        file.write_text(json.dumps({"clusters": clusters, "groups": [group]}))
+        with Run(tmp_path / "run", "run", "-c", file) as run:
+            run.wait_says("certificate has expired: renew it", within(60))
+            make_certificates(tmp_path / "lab" / "renewed" / "tls", names)
+            renewed.stop_broker(0)
+            renewed.start_broker(0)
+            create_topic(renewed.client_settings(), "renewed-orders")
+            produce(renewed.client_settings(), "renewed-orders", [Record(b"k", b"v", (), 1000)] * 10)
+            wait_until(lambda: count_of(destination.bootstrap, "renewed-orders") == 10, 240, "what was produced")
+            run.signal(signal.SIGTERM)
+            assert run.wait() == 0, run.messages
+    guard.end()
+    delete_topics(destination.bootstrap, ["renewed-orders", "_barnabas.m-renewed"])
 
 
 def test_what_is_wrong_is_told_through_a_tunnel_too(lab_directory: Path, orange: KafkaCluster, tmp_path: Path) -> None:

@@ -277,3 +277,18 @@ def test_compaction_changes_nothing_that_a_ledger_says(seed: int) -> None:
     assert folded_at(compacted(lines, chance)) == whole
     last = {key: offset for offset, key, _ in lines}
     assert folded_at([line for line in lines if line[0] == last[line[1]]]) == whole
+
+
+def test_a_refusal_counts_until_the_next_epoch_whatever_the_order_they_arrive_in() -> None:
+    state = LedgerState("_barnabas.m")
+    state.add(3, records.epoch_key("a"), records.epoch_value("first", "c", 3))
+    state.add(4, records.ended_key(), records.ended_value(records.End("first", 3, "source log was cut off")))
+    end = state.refusal()
+    assert end is not None and (end.run, end.reason) == ("first", "source log was cut off") and end.at > 0
+    state.add(5, records.epoch_key("b"), records.epoch_value("second", "c", 5))
+    assert state.refusal() is None
+    state.add(6, records.ended_key(), records.ended_value(records.End("first", 3, "late")))
+    assert state.refusal() is None, "it was refused before the second run began"
+    state.add(7, records.ended_key(), records.ended_value(records.End("second", 5, "not allowed")))
+    state.add(8, records.ended_key(), None)
+    assert state.refusal() is None

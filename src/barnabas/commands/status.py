@@ -16,6 +16,7 @@ from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError
 from barnabas.kafka.undecided import first_undecided
+from barnabas.ledger.records import End
 from barnabas.ledger.state import LedgerState
 from barnabas.losses import FoundLoss
 from barnabas.model import Offsets, Partition, Position
@@ -136,6 +137,7 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
         "running": ledger.running() if ledger else False,
         "ledger_records": ledger.read_records if ledger else None,
         "ledger_bytes": ledger.read_bytes if ledger else None,
+        "refused": {"reason": end.reason, "run": end.run, "at": end.at} if (end := _refusal(status)) else None,
         "lag": status.lag,
         "undecided": status.undecided,
         "partitions": [
@@ -173,6 +175,10 @@ def _as_json(status: MirrorStatus) -> dict[str, Any]:
     }
 
 
+def _refusal(status: MirrorStatus) -> End | None:
+    return status.ledger.refusal() if status.ledger else None
+
+
 def _held(it: PartitionStatus) -> str:
     """Where the transaction is; its producer's id only Kafka's own tools tell."""
     since = ""
@@ -206,6 +212,9 @@ def _print(status: MirrorStatus) -> None:
         for it in status.partitions
     ]
     printed(title, ("topic", "partition", "position", "end", "lag", "undecided", "age s"), rows)
+    if end := _refusal(status):
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end.at / 1000))
+        print(f"  refused at {when}: {end.reason}")
     for partition in status.partitions:
         if partition.lost:
             print(f"  next run: {partition.partition}: {next_run(status.mirror, partition.lost)}")

@@ -11,6 +11,7 @@
                                                            over how many partitions a mux spreads its sources
     {"kind":"alive"}                                       the running epoch's sign of life, struck out at its end
     {"kind":"barrier"}                                     nothing; its acknowledged offset is a mark to read up to
+    {"kind":"ended"}                                       why the last epoch's run, or a start since, was refused
     {"kind":"act","at":…}                                  what a person did to the positions
 
 Positions and advances have keys of their own because compaction keeps the last record of a key: an advance,
@@ -32,7 +33,7 @@ from typing import Any
 
 from barnabas.model import Followed, Loss, Partition, Position
 
-VERSION = 3  # the second has `takes`; the third `followed`, `leader_epoch`, `seen` and barriers
+VERSION = 3  # the second has `takes`; the third `followed`, `leader_epoch`, `seen`, `ended` and barriers
 
 
 def encoded(fields: Mapping[str, Any]) -> bytes:
@@ -112,6 +113,15 @@ def alive_value(run: str, epoch: int) -> bytes:
     return encoded({"version": VERSION, "run": run, "epoch": epoch, "at": now()})
 
 
+def ended_key() -> bytes:
+    return encoded({"kind": "ended"})
+
+
+def ended_value(end: End) -> bytes:
+    fields = {"state": "refused", "run": end.run, "epoch": end.epoch, "reason": end.reason, "at": end.at or now()}
+    return encoded({"version": VERSION, **fields})
+
+
 def act_key() -> bytes:
     return encoded({"kind": "act", "at": now()})
 
@@ -130,4 +140,14 @@ class Act:
 
     by: str
     did: str
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a run was refused, and the ledger's last epoch then."""
+
+    run: str
+    epoch: int
+    reason: str
     at: int = 0

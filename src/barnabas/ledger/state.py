@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from barnabas.errors import Refused
-from barnabas.ledger.records import VERSION, Act, now
+from barnabas.ledger.records import VERSION, Act, End, now
 from barnabas.model import Followed, Loss, Partition, Position, Range
 
 ALIVE_MILLIS = 30_000
@@ -42,6 +42,7 @@ class LedgerState:
     takes: Mapping[str, Any] | None = None
     spread: int = 0
     alive: tuple[int, int] | None = None  # epoch and time of the last sign of life
+    ended: End | None = None  # the last refusal, see `refusal`
     read_to: int = field(default=0, compare=False)  # the offset up to which the ledger was read
     read_records: int = field(default=0, compare=False)
     read_bytes: int = field(default=0, compare=False)  # as brokers sent them, transaction markers included
@@ -87,6 +88,8 @@ class LedgerState:
             self.takes, self.spread = (body["from"], body["spread"]) if body else (None, 0)
         elif kind == "alive":
             self.alive = (_whole(body["epoch"]), _whole(body["at"]) if at is None else at) if body else None
+        elif kind == "ended":
+            self.ended = _end(body) if body else None
         elif kind == "act":
             _put(self.acts, name["at"], body and Act(body["by"], body["did"], name["at"]))
         elif kind != "barrier":
@@ -113,6 +116,10 @@ class LedgerState:
             return False
         epoch, last = self.alive
         return epoch == self.epoch and (now() if at is None else at) - last < ALIVE_MILLIS
+
+    def refusal(self) -> End | None:
+        """Why the mirror was refused last; None when an epoch has begun since."""
+        return self.ended if self.ended is not None and self.ended.epoch == self.epoch else None
 
     def begun_by_another_than(self, run: str | None) -> bool:
         """True when the last epoch is not of `run`: one that failed while taking over has left epochs of its own."""
@@ -173,6 +180,12 @@ def _position(body: dict[str, Any]) -> Position:
 
 def _followed(body: dict[str, Any]) -> Followed:
     return Followed(_whole(body["next"]), body["topic_id"], body["leader_epoch"], body["caught_up"])
+
+
+def _end(body: dict[str, Any]) -> End:
+    if not isinstance(body["reason"], str):
+        raise TypeError("a reason as text")
+    return End(body["run"], body["epoch"], body["reason"], _whole(body["at"]))
 
 
 def _whole(number: Any) -> int:
