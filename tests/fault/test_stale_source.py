@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from barnabas.config.load import load
 from barnabas.errors import Unavailable
@@ -23,6 +21,7 @@ from barnabas.plan import Survey, found_losses, planned
 from barnabas.survey import Surveyor
 from tests.barnabas_runs import write_configuration
 from tests.kafka_io import Record, create_topic, produce, wait_until
+from tests.paused_broker import leader, unread, without
 
 pytestmark = pytest.mark.slow
 P0 = Partition("orders", 0)
@@ -32,22 +31,6 @@ P0 = Partition("orders", 0)
 def trio(lab_directory: Path) -> Iterator[KafkaCluster]:
     with KafkaCluster(lab_directory, "trio", brokers=3, heap_megabytes=256) as cluster:
         yield cluster
-
-
-def leader(cluster: KafkaCluster, without: int | None = None) -> int:
-    """As the other brokers have it."""
-    others = [address for number, address in enumerate(cluster.bootstrap.split(",")) if number != without]
-    try:
-        found = AdminClient({"bootstrap.servers": ",".join(others), "log_level": 0}).list_topics("orders", timeout=5)
-    except KafkaException:
-        return -1
-    return int(found.topics["orders"].partitions[0].leader)
-
-
-def unread(port: int) -> int:
-    """Bytes that wait in the sockets of a broker's listener, proc(5): state 1 is an established connection."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(int(r[4].split(":")[1], 16) for r in rows if int(r[1].split(":")[1], 16) == port and int(r[3], 16) == 1)
 
 
 def position_noted(surveyor: Surveyor, at: int, leader_epoch: int) -> None:
@@ -64,14 +47,13 @@ def position_noted(surveyor: Surveyor, at: int, leader_epoch: int) -> None:
 def answer_of_a_paused_leader(cluster: KafkaCluster, surveyor: Surveyor) -> Offsets:
     """What the surveyor's client, which knows the old leader, is told while a new one has a hundred records more."""
     surveyor.source.offsets([P0])
-    paused = leader(cluster)
+    paused = leader(cluster, "orders")
     pid = cluster.pids[paused]
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
-        wait_until(lambda: leader(cluster, paused) not in (-1, paused), 60, "another leader")
-        others = ",".join(a for number, a in enumerate(cluster.bootstrap.split(",")) if number != paused)
-        produce(others, "orders", [Record(b"k", b"v", (), 1000)] * 100)
+        wait_until(lambda: leader(cluster, "orders", paused) not in (-1, paused), 60, "another leader")
+        produce(without(cluster, paused), "orders", [Record(b"k", b"v", (), 1000)] * 100)
         answers: list[Offsets] = []
         asking = threading.Thread(target=lambda: answers.append(surveyor.source.offsets([P0])[P0]))
         before = unread(cluster.ports[paused])
