@@ -63,13 +63,13 @@ def _rows(model: bytes, offsets: npt.NDArray[np.int64]) -> Bytes:
     return rows
 
 
-def write_transactions(directory: Path, count: int) -> None:
+def write_transactions(directory: Path, count: int, *, committed: bool = True) -> None:
     """So many transactions of one position each, over eight source partitions, in segments of a ledger's size."""
     millis = records.now()
     position = Position(FIRST_NEXT, "id", 1, millis)
     key, value = records.position_key(Partition("orders", 0)), records.position_value(position)
     data = _batch(key, value, TRANSACTIONAL, 0, millis)
-    marker = _batch(struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0), TRANSACTIONAL | CONTROL, -1, millis)
+    marker = _batch(struct.pack(">hh", 0, committed), struct.pack(">hi", 0, 0), TRANSACTIONAL | CONTROL, -1, millis)
     number_at = data.index(str(FIRST_NEXT).encode())
     partition_at = data.index(b'"partition":0') + len(b'"partition":')
     a_segment = SEGMENT_BYTES // (len(data) + len(marker))

@@ -17,6 +17,7 @@ from barnabas.kafka.admin import Admin
 from barnabas.kafka.epoch_ends import epoch_ends
 from barnabas.kafka.producer import refuse_unknown
 from barnabas.kafka.settings import connection
+from barnabas.ledger.former import former_ledgers
 from barnabas.ledger.records import now
 from barnabas.ledger.state import LedgerState
 from barnabas.ledger.topic import ledger_partition, read_state
@@ -68,6 +69,8 @@ class Surveyor:
     def source_and_ledger(self, source: Mapping[str, TopicDescription]) -> Survey:
         """The part of a survey that tells what was copied, and what is lost. Positions first: ends only grow."""
         ledger = self.ledger()
+        if ledger is None:
+            self._warn_of_former_ledgers(source)
         offsets = self.source.offsets([Partition(t.name, n) for t in source.values() for n in range(t.partitions)])
         cuts = self._cuts(ledger, source, offsets)
         return Survey("", "", source, offsets, {}, {}, {}, ledger, cuts, now())
@@ -157,6 +160,19 @@ class Surveyor:
             return None
         end = self.destination.offsets([ledger_partition(topic)])[ledger_partition(topic)].end
         return read_state(self.to_destination, topic, end, committed=True)
+
+    def _warn_of_former_ledgers(self, source: Mapping[str, TopicDescription]) -> None:
+        known = {mirror.ledger_topic for mirror in (*self._together, self.mirror)}
+        ids = {topic.topic_id for topic in source.values()}
+        former = former_ledgers(self.to_destination, self.destination, known, ids)
+        if former:
+            log.warning(
+                'mirror "%s" has no ledger yet; %s at "%s" holds positions of the same topics: was the mirror renamed? '
+                "Everything is copied again, as `start` says; give it its old name to go on where it was",
+                self.mirror.name,
+                " and ".join(former),
+                self.mirror.destination,
+            )
 
     def _starts(
         self, offsets: Mapping[Partition, Offsets], ledger: LedgerState | None, seen: frozenset[str] | None

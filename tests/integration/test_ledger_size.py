@@ -4,32 +4,38 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.errors import Unavailable
+from barnabas.kafka import reader
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.producer import append
 from barnabas.lab.cluster import KafkaCluster
 from barnabas.ledger import records
 from barnabas.ledger.takeover import take_over
-from barnabas.ledger.topic import prepared
+from barnabas.ledger.topic import prepared, read_state
 from barnabas.model import Connection, Partition
 from tests.kafka_io import create_topic, wait_until
 from tests.ledger_log import FIRST_NEXT, markers_and_bytes, write_transactions
 
 LEDGER = "_barnabas.m"
-OLD_SETTINGS = {  # as ledgers were made before
+OLD_SETTINGS: dict[str, Any] = {  # as ledgers were made before
     "cleanup.policy": "compact",
     "segment.bytes": str(8 * 1024 * 1024),
     "segment.ms": str(6 * 3600 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
     "delete.retention.ms": str(7 * 24 * 3600 * 1000),
 }
-PADDING = [(records.barrier_key(), b'{"version":3,"padding":"%s"}' % (b"x" * 700_000))] * 13  # closes a segment
+PADDING: list[tuple[bytes, bytes | None]] = [  # closes a segment
+    (records.barrier_key(), b'{"version":3,"padding":"%s"}' % (b"x" * 700_000))
+] * 13
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster(lab_directory: Path) -> Iterator[KafkaCluster]:
     name = f"ledger-{secrets.token_hex(2)}"
     quick = {"log.cleaner.backoff.ms": "500", "log.segment.delete.delay.ms": "100"}
@@ -40,6 +46,18 @@ def cluster(lab_directory: Path) -> Iterator[KafkaCluster]:
 
 def connected(cluster: KafkaCluster) -> Connection:
     return Connection("d", cluster.bootstrap, {"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+
+
+def old_ledger(cluster: KafkaCluster, ledger: str, transactions: int, *, committed: bool = True) -> Path:
+    create_topic(cluster.bootstrap, ledger, replication=1, **OLD_SETTINGS)
+    cluster.stop()
+    (directory,) = cluster.directory.glob(f"broker-0/{ledger}-0")
+    write_transactions(directory, transactions, committed=committed)
+    try:
+        cluster.start()
+    except Unavailable:  # the broker reads all of a log that has no index
+        cluster.wait_until_up(seconds=600)
+    return directory
 
 
 def seconds_of_a_take_over(to: Connection, ledger: str) -> float:
@@ -56,12 +74,8 @@ def seconds_of_a_take_over(to: Connection, ledger: str) -> float:
 def test_an_old_ledger_of_many_transactions_becomes_small_and_is_taken_over_as_fast_as_a_new_one(
     cluster: KafkaCluster, transactions: int
 ) -> None:
-    create_topic(cluster.bootstrap, LEDGER, replication=1, **OLD_SETTINGS)
-    cluster.stop()
-    (directory,) = cluster.directory.glob(f"broker-0/{LEDGER}-0")
-    write_transactions(directory, transactions)
+    directory = old_ledger(cluster, LEDGER, transactions)
     assert markers_and_bytes(directory)[0] == transactions
-    cluster.start()
     to, admin = connected(cluster), Admin(connected(cluster))
     prepared(admin, LEDGER, 1)
     assert admin.settings(LEDGER)["delete.retention.ms"] == "600000"
@@ -80,6 +94,19 @@ def test_an_old_ledger_of_many_transactions_becomes_small_and_is_taken_over_as_f
     state = take_over(to, LEDGER, run="last", source_id="S").state
     expected = {Partition("orders", n): FIRST_NEXT + transactions - 8 + n for n in range(8)}
     assert {partition: position.next for partition, position in state.positions().items()} == expected
+
+
+def test_a_long_stretch_without_a_record_is_read_as_long_as_the_reader_moves(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, transactions = f"{LEDGER}-aborted", 100_000
+    old_ledger(cluster, ledger, transactions, committed=False)
+    to = connected(cluster)
+    slow = replace(to, properties={**to.properties, "fetch.message.max.bytes": 20_000})
+    monkeypatch.setattr(reader, "READ_SECONDS", 0.3)
+    started = time.monotonic()
+    assert read_state(slow, ledger, 2 * transactions, committed=True).positions() == {}
+    assert time.monotonic() - started > 0.6, "it was too fast to prove anything"
 
 
 def test_a_ledger_keeps_the_settings_of_an_operator_who_wants_it_smaller(destination: KafkaCluster) -> None:

@@ -1,6 +1,7 @@
 """Slots: no two live processes of a host share a number, whoever else uses the temporary directory."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -60,3 +61,30 @@ def test_a_directory_or_lock_that_another_may_have_put_there_is_refused_and_noth
     with pytest.raises(OSError, match="symbolic links"):
         writer._slot("m")
     assert victim.read_text() == "precious"
+
+
+def test_ids_of_one_mirror_share_a_token_and_differ_in_their_slot(place: Path) -> None:
+    claim = "from barnabas.worker import writer; print(writer._transactional_id('m'))"
+    ours = writer._transactional_id("m")
+    done = subprocess.run(
+        [sys.executable, "-c", claim], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(place)}
+    )
+    token = ours.removeprefix("barnabas.m.").removesuffix(".0")
+    assert re.fullmatch("[0-9a-f]{16}", token)
+    assert done.stdout.strip() == f"barnabas.m.{token}.1"
+    assert writer._transactional_id("m") == ours
+
+
+def test_two_hosts_of_one_name_never_share_a_transactional_id(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = writer._transactional_id("m")
+    (place / "another").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place / "another"))
+    monkeypatch.setattr(writer, "_slots", {})
+    assert writer._transactional_id("m") != ours
+
+
+def test_a_token_that_was_written_by_half_is_made_anew(place: Path) -> None:
+    writer._transactional_id("m")
+    token = place / f"barnabas-{os.getuid()}" / "slots" / "m" / "token"
+    token.write_text("0123")
+    assert writer._transactional_id("m").split(".")[2] == token.read_text() != "0123"
