@@ -6,7 +6,7 @@ destination, in the transaction that holds the records. Whoever takes over a mir
 Invariants, cited by letter in code and tests
     A. A record and the position past it become visible together or not at all.
     B. Nobody writes for a mirror before every earlier writer of that mirror is fenced.
-    C. Positions are read only after B, up to the ledger's high watermark as it was after B.
+    C. Positions are read only after B, up to an acknowledged write of our own that was made after B.
     D. Within an epoch every range is handed to exactly one task attempt.
     E. Positions never go back except by a command that a person gave.
 """
