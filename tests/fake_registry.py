@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -17,6 +18,8 @@ class Server:
         self.pages: dict[str, Answer] = {}
         self.asked: list[tuple[str, str, Any, str | None]] = []
         self.drip = 0.0
+        self.headers: dict[str, str] = {}
+        self.encodings: list[str | None] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -25,14 +28,18 @@ class Server:
                 server.asked.append(
                     (self.command, self.path, json.loads(body or "null"), self.headers.get("authorization"))
                 )
+                server.encodings.append(self.headers.get("accept-encoding"))
                 status, content = server.pages.get(f"{self.command} {self.path}") or server.next_answer()
                 data = content if isinstance(content, bytes) else json.dumps(content).encode()
                 self.send_response(status)
                 self.send_header("content-length", str(len(data)))
+                for name, value in server.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                for byte in data if server.drip else [data]:
-                    self.wfile.write(bytes([byte]) if isinstance(byte, int) else byte)
-                    time.sleep(server.drip)
+                with suppress(ConnectionError):  # a client may have had enough
+                    for byte in data if server.drip else [data]:
+                        self.wfile.write(bytes([byte]) if isinstance(byte, int) else byte)
+                        time.sleep(server.drip)
 
             do_GET = do_POST = do_PUT = answer  # noqa: N815
 

@@ -181,6 +181,20 @@ def test_hosts_asks_serve_for_brokers_that_are_discovered(lab_directory: Path, s
         assert printed == 'extra_hosts:\n  - "broker.invalid:127.0.3.1"\n'
 
 
+def test_a_broker_whose_name_no_hosts_file_takes_is_left_out_and_the_others_are_led_to(lab_directory: Path) -> None:
+    hosts = ["127.0.0.1", "broker.invalid."]
+    with KafkaCluster(lab_directory, "tunnel-dot", brokers=2, hosts=hosts, heap_megabytes=256) as brokers:
+        first, second = (f"127.0.0.1:{port}" for port in brokers.ports)
+        ends = Ends(lab_directory, "tunnel-illegal", [], cluster={"bootstrap": second}, connect=LOOPBACK)
+        with running(ends):
+            wait_until(lambda: f"now leads to {first}" in ends.log("serve"), 30, "the cluster's answer")
+            line = "broker 1 advertises 'broker.invalid.', port"
+            wait_until(lambda: line in ends.log("serve"), 30, "the line about the other")
+            wait_until(lambda: ends.metric("connect", "targets") == 2, 30, "both addresses at connect")
+            assert ends.metric("serve", "list_current") == 1
+            assert ends.log("serve").count(line) == 1
+
+
 def test_serve_finds_a_rotated_password_without_a_restart(lab_directory: Path, tmp_path: Path) -> None:
     security = Security(Protocol.SASL_PLAINTEXT, Mechanism.SCRAM_SHA_512)
     with KafkaCluster(lab_directory, "tunnel-scram", security=security) as brokers:

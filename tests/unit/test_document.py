@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,63 @@ def test_a_section_is_an_ordinary_map_to_everybody_else() -> None:
     section = Section(3)
     section.put("a", 1, 4)
     assert section == {"a": 1} and dict(section) == {"a": 1}
+
+
+def bomb(levels: int, open_: str, close: str) -> str:
+    """Each level names the one before ten times; a million values and more stand in a few lines."""
+    lines = [f"a0: &a0 {open_}{'k: ' if open_ == '{' else ''}x{close}"]
+    for level in range(1, levels):
+        aliases = ", ".join((f"k{n}: " if open_ == "{" else "") + f"*a{level - 1}" for n in range(10))
+        lines.append(f"a{level}: &a{level} {open_}{aliases}{close}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(("open_", "close"), ["[]", "{}"])
+def test_aliases_that_stand_for_more_than_memory_holds_are_refused(open_: str, close: str) -> None:
+    assert len(parse(bomb(4, open_, close), "f")) == 4
+    with pytest.raises(ConfigError, match=r"f:1: .* with its aliases written out it has more than 1,000,000 values"):
+        parse(bomb(30, open_, close), "f")
+
+
+def test_merges_of_merges_are_refused_too() -> None:
+    text = "a0: &a0 {k: 1}\n" + "".join(
+        f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}], k{level}: 1}}\n" for level in range(1, 30)
+    )
+    with pytest.raises(ConfigError, match="more than 1,000,000 values"):
+        parse(text, "f")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "a: " + "[" * 5000 + "]" * 5000, "- " * 20_000, "? " * 20_000])
+def test_a_text_that_is_nested_too_deeply_is_a_mistake_with_a_place(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"f:\d+: not"):
+        parse(text, "f")
+
+
+def test_any_text_is_values_or_a_mistake_with_a_place() -> None:
+    chance = random.Random(11)
+    marks = [
+        *"{}[]:,&*!|>'\"%@`#?-\n\t \\",
+        "<<: ",
+        "*a",
+        "&a ",
+        "!!int ",
+        "!!binary ",
+        "\n  ",
+        ".inf",
+        "0x",
+        "\x00",
+        "é",
+    ]
+    taken = refused = 0
+    for _ in range(1500):
+        text = list(TEXT)
+        for _ in range(chance.randrange(1, 6)):
+            text[chance.randrange(len(text))] = chance.choice(marks)
+        try:
+            assert isinstance(parse("".join(text), "f"), Section)
+            taken += 1
+        except ConfigError as error:
+            assert re.match(r"f:\d+: ", str(error))  # noqa: PT017 - every one of them
+            refused += 1
+    assert taken > 100
+    assert refused > 100

@@ -26,7 +26,7 @@ WORKER_MAY = {
     ("barnabas.worker.write", "pyspark.TaskContext"),
     ("barnabas.worker.pyspark.daemon", "pyspark.daemon.manager"),
 }
-SCHEMAS_MAY = ("httpx", "barnabas.errors", "barnabas.schemas")
+SCHEMAS_MAY = ("httpx", "barnabas.errors", "barnabas.jsontext", "barnabas.schemas")
 BORDERS = ("barnabas.lab", "barnabas.tunnel")
 CROSS_BORDERS = ("barnabas.cli", "barnabas.commands", *BORDERS)
 # the session needs Spark's jars; when their module moves out of the lab, this line goes

@@ -10,9 +10,11 @@ import yaml
 
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import ConfigError, Refused, Unavailable
+from barnabas.tunnel.frames import decode
 from barnabas.tunnel.hosts import Format, HostsBlock, formatted, mapped
 from barnabas.tunnel.targets import Target, configured, from_json, joined, loopback_of, to_json
 from tests.hosts_lock import locked
+from tests.unit.hostile_json import altered, texts
 
 FIRST = IPv4Address("127.0.1.1")
 BOOTSTRAP = (Address("pkc.orange.test", 9092), Address("b1.orange.test", 9092))
@@ -72,11 +74,45 @@ def test_the_list_survives_the_wire() -> None:
 
 @pytest.mark.parametrize(
     "items",
-    [None, 5, [1], [[0, "a b", 1]], [[0, "a\n127.0.0.1 bank.example", 1]], [[0, "a", 0]], [[0, "", 1]], [[-1, "a", 1]]],
+    [
+        None,
+        5,
+        [1],
+        "abc",
+        {"abc": 1},
+        [[0, "a.", 1]],
+        [[0, "a", True]],
+        [[1.0, "a", 1]],
+        [["0", "a", 1]],
+        [[0, 1, 1]],
+        [[2**31, "a", 1]],
+        [[0, "a", 65536]],
+        [[0, "a b", 1]],
+        [[0, "a\n127.0.0.1 bank.example", 1]],
+        [[0, "a", 0]],
+        [[0, "", 1]],
+        [[-1, "a", 1]],
+    ],
 )
 def test_a_list_that_would_spoil_a_hosts_file_is_refused(items: object) -> None:
     with pytest.raises(Refused):
         from_json(items)
+
+
+def test_any_list_of_the_other_end_is_targets_or_refused() -> None:
+    good = to_json(configured(tunnel(registry="sr.orange.test:8081"), BOOTSTRAP))
+    taken, refused = 0, list[str]()
+    for text in [*altered({"version": 1, "targets": good}, 500, seed=5), *texts(100, seed=5)]:
+        try:
+            for target in from_json(decode(text.encode(errors="surrogatepass")).get("targets")):
+                assert type(target.number) is int and type(target.address.port) is int
+                assert not set(target.address.host) & set(" \t\n#")
+            taken += 1
+        except Refused as error:
+            refused.append(str(error))
+    assert taken > 20
+    assert len(refused) > 100
+    assert max(map(len, refused)) < 300
 
 
 def test_the_formats_are_what_their_readers_read() -> None:

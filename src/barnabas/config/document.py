@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from barnabas.errors import ConfigError
 
 Keys = tuple[str | int, ...]
+MOST_VALUES = 1_000_000  # of a document whose aliases are written out
 MERGE = "tag:yaml.org,2002:merge"
 WHOLE = ("from", "to", "start", "replication", "partitions")  # one choice each: half of another means nothing
 
@@ -63,6 +65,8 @@ def parse(text: str, name: str) -> Section:
     try:
         loader = _Scalars(text)
         node = loader.get_single_node()
+        if node is not None:
+            _refuse_bomb(node, name)
         root = _value(loader, node, name) if node is not None else Section(1)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
@@ -71,12 +75,32 @@ def parse(text: str, name: str) -> Section:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{name}:{line}: not YAML: {_discreet(error.problem or '')}") from None
     except RecursionError:
-        raise ConfigError(f"{name}:1: not a configuration: an alias stands within what it stands for") from None
+        raise ConfigError(f"{name}:1: not a configuration: its maps and lists are nested too deeply") from None
     if not isinstance(root, Section):
         kind = "list" if isinstance(root, Items) else "single value"
         raise ConfigError(f"{name}:1: the document is a {kind}; it must be a map with `clusters` in it")
     root.empty = tuple(_empty(node)) if node is not None else ()
     return root
+
+
+def _refuse_bomb(root: yaml.Node, name: str) -> None:
+    """Aliases of aliases: a text of ten lines may stand for more values than memory holds."""
+    sizes: dict[int, int] = {}  # by node; an alias is the node that it stands for
+
+    def size(node: yaml.Node) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        if id(node) not in sizes:
+            sizes[id(node)] = MOST_VALUES  # one that stands within itself is too large in any case
+            children = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+            sizes[id(node)] = 1 + sum(map(size, children))
+        return sizes[id(node)]
+
+    if size(root) > MOST_VALUES:
+        raise ConfigError(
+            f"{name}:1: not a configuration: with its aliases written out it has more than {MOST_VALUES:,} values, "
+            "or an alias stands within what it stands for"
+        )
 
 
 def _empty(node: yaml.Node, path: Keys = ()) -> Iterator[Keys]:

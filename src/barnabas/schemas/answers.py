@@ -8,7 +8,10 @@ from typing import Any, Final
 
 import httpx
 
+from barnabas import jsontext
 from barnabas.errors import BarnabasError, Refused, Unavailable
+
+LONGEST_WORDS: Final = 200  # of a registry's own, in an error
 
 
 class Absent(LookupError):  # noqa: N818 - an answer, not an error
@@ -93,7 +96,7 @@ def answered(where: str, response: httpx.Response) -> Any:
 
 def _parsed(response: httpx.Response) -> Any:
     try:
-        return response.json()
+        return jsontext.parsed(response.content)
     except ValueError:
         return None
 
@@ -102,5 +105,5 @@ def _words(parsed: Any, response: httpx.Response) -> tuple[int | None, str]:
     if isinstance(parsed, dict):
         code = parsed.get("error_code")
         message = parsed.get("message") or parsed.get("detail") or parsed.get("title") or response.reason_phrase
-        return (code if isinstance(code, int) else None), str(message)
-    return None, response.headers.get("location") or response.text[:200] or response.reason_phrase
+        return (code if isinstance(code, int) else None), str(message)[:LONGEST_WORDS]
+    return None, (response.headers.get("location") or response.text or response.reason_phrase)[:LONGEST_WORDS]

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from barnabas.errors import Refused, Unavailable
+from barnabas.schemas import fields
 from barnabas.schemas.answers import Absent, answered, meaning_of_exception
 from barnabas.schemas.breaker import Breaker, BreakerState, Clock
 from barnabas.schemas.schema import Schema, Version, from_answer
@@ -28,7 +29,7 @@ from barnabas.schemas.settings import RegistrySettings
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 FIRST_PAUSE_SECONDS: Final = 0.2
 LONGEST_PAUSE_SECONDS: Final = 2.0
-LARGEST_ID: Final = 2**31 - 1
+LARGEST_ANSWER: Final = 16 * 1024 * 1024  # the names of 200,000 subjects; no schema is as large
 T = TypeVar("T")
 OPERATIONS: Final = ("compatibility", "lookup", "ping", "register", "schema", "subjects", "versions")
 
@@ -49,7 +50,7 @@ class RegistryClient:
         self._http = httpx.Client(
             base_url=settings.address.rstrip("/") + "/",
             auth=_credentials(settings),
-            headers={"Accept": f"{CONTENT_TYPE}, application/json"} | _bearer(settings),
+            headers={"Accept": f"{CONTENT_TYPE}, application/json", "Accept-Encoding": "identity"} | _bearer(settings),
             verify=_tls(settings),
             timeout=httpx.Timeout(settings.answer_seconds, connect=settings.connect_seconds),
         )
@@ -93,11 +94,11 @@ class RegistryClient:
 
     def ping(self) -> None:
         """Ask the cheapest question there is: raises where the registry is not there."""
-        self._ask("ping", "GET", "config", _level)
+        self._ask("ping", "GET", "config", fields.level)
 
     def subjects(self) -> tuple[str, ...]:
         """Every subject."""
-        return self._ask("subjects", "GET", "subjects", tuple)
+        return self._ask("subjects", "GET", "subjects", fields.names)
 
     def schema(self, number: int) -> Schema | None:
         """The schema with this id, or None where the registry has none."""
@@ -116,14 +117,14 @@ class RegistryClient:
     def places(self, number: int) -> tuple[tuple[str, int], ...]:
         """The (subject, version) pairs where this id stands."""
         try:
-            return self._ask("schema", "GET", f"schemas/ids/{number}/versions", _places)
+            return self._ask("schema", "GET", f"schemas/ids/{number}/versions", fields.places)
         except Absent:
             return ()
 
     def history(self, subject: str) -> tuple[Version, ...]:
         """All versions of a subject, oldest first; none where it does not exist."""
         try:
-            numbers = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions", _numbers)
+            numbers = self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions", fields.numbers)
         except Absent:
             return ()
         found = (self.version(subject, number) for number in numbers)
@@ -132,21 +133,23 @@ class RegistryClient:
     def version(self, subject: str, number: int) -> Version | None:
         """One version of a subject."""
         try:
-            return self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}", _version)
+            return self._ask("versions", "GET", f"subjects/{_quoted(subject)}/versions/{number}", fields.version)
         except Absent:
             return None
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int] | None:
         """The (version, id) under which the registry itself finds this schema in a subject, or None."""
         try:
-            return self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", _place, body=schema.body())
+            return self._ask("lookup", "POST", f"subjects/{_quoted(subject)}", fields.place, body=schema.body())
         except Absent:
             return None
 
     def register(self, subject: str, schema: Schema) -> int:
         """Register a schema and return its id; one that is there already keeps its version and id."""
         try:
-            return self._ask("register", "POST", f"subjects/{_quoted(subject)}/versions", _id, body=schema.body())
+            return self._ask(
+                "register", "POST", f"subjects/{_quoted(subject)}/versions", fields.schema_id, body=schema.body()
+            )
         except Absent as error:
             raise Refused(
                 f'{self.title}: cannot register a schema in "{subject}": {error}: is a reference of it missing there?'
@@ -155,9 +158,9 @@ class RegistryClient:
     def compatibility(self, subject: str) -> str:
         """The level in force for a subject: its own, or else the registry's."""
         try:
-            return self._ask("compatibility", "GET", f"config/{_quoted(subject)}?defaultToGlobal=true", _level)
+            return self._ask("compatibility", "GET", f"config/{_quoted(subject)}?defaultToGlobal=true", fields.level)
         except Absent:
-            return self._ask("compatibility", "GET", "config", _level)
+            return self._ask("compatibility", "GET", "config", fields.level)
 
     def set_compatibility(self, subject: str, level: str) -> None:
         """Set a subject's own level; the subject need not have a version yet."""
@@ -187,7 +190,7 @@ class RegistryClient:
     def _understood(self, request: httpx.Request, answer: Any, read: Callable[[Any], T]) -> T:
         try:
             return read(answer)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refused(
                 f"{self._where(request)}: answered {str(answer)[:120]!r}, which no registry says: is this a registry's "
                 "address?"
@@ -215,14 +218,20 @@ class RegistryClient:
         return answer
 
     def _sent(self, where: str, request: httpx.Request) -> httpx.Response:
-        """The whole response. httpx limits the wait for each piece; a registry that drips is cut off here."""
+        """The whole response. httpx limits the wait for each piece; one that drips or does not end is cut off here."""
         until = self._clock() + self.settings.connect_seconds + self.settings.answer_seconds
         try:
             response = self._http.send(request, stream=True)
             try:
-                pieces = []
+                _refuse_encoded(where, response)
+                pieces, size = [], 0
                 for piece in response.iter_raw():
                     pieces.append(piece)
+                    size += len(piece)
+                    if size > LARGEST_ANSWER:
+                        raise Refused(
+                            f"{where}: its answer has more than {LARGEST_ANSWER:,} bytes: is this a registry's address?"
+                        )
                     if self._clock() > until:
                         raise httpx.ReadTimeout("the answer does not end")
             finally:
@@ -235,31 +244,14 @@ class RegistryClient:
             raise kind(f"{where}: {said or type(error).__name__}: {meaning}") from None
 
 
-def _id(answer: dict[str, Any]) -> int:
-    number = answer["id"]
-    if not isinstance(number, int) or not 0 <= number <= LARGEST_ID:
-        raise ValueError("not an id that fits a record's four bytes")
-    return number
-
-
-def _place(answer: dict[str, Any]) -> tuple[int, int]:
-    return int(answer["version"]), _id(answer)
-
-
-def _places(answer: list[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
-    return tuple((str(each["subject"]), int(each["version"])) for each in answer)
-
-
-def _version(answer: dict[str, Any]) -> Version:
-    return Version(str(answer["subject"]), *_place(answer), from_answer(answer))
-
-
-def _numbers(answer: list[Any]) -> list[int]:
-    return sorted(map(int, answer))
-
-
-def _level(answer: dict[str, Any]) -> str:
-    return str(answer["compatibilityLevel"])
+def _refuse_encoded(where: str, response: httpx.Response) -> None:
+    """A small compressed answer can be a thousand times as large in memory; none was asked for."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise Refused(
+            f"{where}: its answer is encoded as {encoding[:40]!r} though `identity` was asked for: does a proxy in "
+            "between compress?"
+        )
 
 
 def _quoted(subject: str) -> str:

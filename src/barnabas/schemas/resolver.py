@@ -12,8 +12,9 @@ from pathlib import Path
 from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.schemas.answers import NoSuchPath
 from barnabas.schemas.breaker import BreakerState, Clock
+from barnabas.schemas.fields import LARGEST_ID
 from barnabas.schemas.mirroring import Mirroring
-from barnabas.schemas.registry import LARGEST_ID, RegistryClient
+from barnabas.schemas.registry import RegistryClient
 from barnabas.schemas.schema import Schema
 from barnabas.schemas.settings import Side, TopicRoute, TranslationSettings
 from barnabas.schemas.subjects import Nameless, Pair, subject_pair

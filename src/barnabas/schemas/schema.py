@@ -10,14 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
+from barnabas import jsontext
 from barnabas.errors import Refused
 
 SchemaType = Literal["AVRO", "JSON", "PROTOBUF"]
 TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
+LARGEST_VERSION: Final = 2**31 - 1
 
-# Words that carry meaning in a .proto file; comments are matched so that they can be dropped.
+# Words that carry meaning in a .proto file; comments are matched so that they can be dropped. A string or comment that
+# does not end takes the rest: to look for its end again at every quote would take hours in a text of some megabytes.
 _PROTO_TOKEN: Final = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<token>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\w.]+|[^\s\w])""", re.DOTALL
+    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
+    |(?P<token>"(?:\\(?:.|\Z)|[^"\\])*(?:"|\Z)|'(?:\\(?:.|\Z)|[^'\\])*(?:'|\Z)|[\w.]+|[^\s\w])""",
+    re.DOTALL | re.VERBOSE,
 )
 
 
@@ -77,15 +82,21 @@ def from_answer(answer: dict[str, Any]) -> Schema:
     if kind not in TYPES:
         raise Refused(f"schema type {kind} is none of {', '.join(TYPES)}: Barnabas cannot copy it")
     references = tuple(
-        Reference(each["name"], each["subject"], int(each["version"])) for each in answer.get("references") or ()
+        Reference(jsontext.words(each["name"]), jsontext.words(each["subject"]), version_number(each["version"]))
+        for each in answer.get("references") or ()
     )
     contract = {name: answer[name] for name in ("metadata", "ruleSet") if answer.get(name)}
     return Schema(
-        text=answer["schema"],
+        text=jsontext.words(answer["schema"]),
         type=cast(SchemaType, kind),
         references=references,
         contract=json.dumps(contract, sort_keys=True) if contract else "",
     )
+
+
+def version_number(value: object) -> int:
+    """A version of a subject; ValueError for what is none."""
+    return jsontext.whole(value, 0, LARGEST_VERSION)
 
 
 def proto_tokens(text: str) -> Iterator[str]:
@@ -96,5 +107,5 @@ def proto_tokens(text: str) -> Iterator[str]:
 def _canonical_json(text: str) -> str:
     try:
         return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()  # an Avro primitive may be registered as a bare word

@@ -91,7 +91,7 @@ def record_name(schema: Schema) -> str:
         name = _parsed(schema.text).get("title")
     else:
         name = _avro_name(_parsed(schema.text))
-    if not name:
+    if not isinstance(name, str) or not name:
         raise Nameless(
             f"a {schema.type} schema has no record name ({schema.text[:80]!r}), so a subject named after its record "
             "cannot be found; is subjects: topic-name meant?"
@@ -102,7 +102,7 @@ def record_name(schema: Schema) -> str:
 def _parsed(text: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = text.strip()
     return parsed if isinstance(parsed, dict) else {"type": parsed}
 
@@ -110,7 +110,7 @@ def _parsed(text: str) -> dict[str, Any]:
 def _avro_name(parsed: dict[str, Any]) -> str | None:
     name, namespace = parsed.get("name"), parsed.get("namespace")
     if isinstance(name, str):
-        return f"{namespace}.{name}" if namespace and "." not in name else name
+        return f"{namespace}.{name}" if isinstance(namespace, str) and namespace and "." not in name else name
     kind = parsed.get("type")
     return kind if isinstance(kind, str) else None
 

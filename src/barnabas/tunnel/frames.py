@@ -15,6 +15,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas import jsontext
 from barnabas.errors import Refused
 
 VERSION = 1
@@ -40,8 +41,8 @@ def encode(message: Mapping[str, Any]) -> bytes:
 def decode(body: bytes) -> dict[str, Any]:
     """The message in a frame; a message of another version is refused."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
+        message = jsontext.parsed(body)
+    except ValueError:
         raise BadFrame("tunnel: a message is not JSON; is the other end barnabas?") from None
     if not isinstance(message, dict):
         raise BadFrame("tunnel: a message is not a JSON object; is the other end barnabas?")

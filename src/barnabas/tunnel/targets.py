@@ -20,8 +20,10 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas.config.tunnel import HOST_NAME, Address, Tunnel, is_ip
 from barnabas.errors import ConfigError, Refused, Unavailable
+from barnabas.jsontext import whole, words
 
 FIRST_DISCOVERED = 9
+LARGEST_NUMBER = 2**31 - 1
 DISCOVERY_SECONDS = 5.0
 # A broker that restarts leaves the cluster's answer for a while: its name must not leave the tunnel's list with it.
 FORGOTTEN_AFTER = 3600.0
@@ -118,14 +120,27 @@ def to_json(targets: Iterable[Target]) -> list[list[Any]]:
 def from_json(items: object) -> tuple[Target, ...]:
     """The list as the other end sent it; its names go into hosts files, so nothing but names may pass."""
     try:
-        targets = tuple(Target(int(number), Address(str(host), int(port))) for number, host, port in items)  # type: ignore[attr-defined]
+        targets = tuple(_target(*item) for item in items)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise Refused("tunnel: the broker list cannot be read; run the same barnabas at both ends") from None
     for target in targets:
-        host, port = target.address
-        if not (HOST_NAME.fullmatch(host) or is_ip(host)) or not 0 < port < 65536 or not 0 <= target.number < 1 << 31:
+        if not is_host(target.address.host):
+            host = target.address.host
             raise Refused(f"tunnel: the broker list names {host!r:.80}, which is no host; is the other end barnabas?")
     return targets
+
+
+def _target(number: object, host: object, port: object) -> Target:
+    return Target(whole(number, 0, LARGEST_NUMBER), Address(words(host), whole(port, 1, 65535)))
+
+
+def is_host(text: str) -> bool:
+    """Whether this can stand in a hosts file, as a name or as an address."""
+    return HOST_NAME.fullmatch(text) is not None or is_ip(text)
+
+
+def is_usable(address: Address) -> bool:
+    return is_host(address.host) and 0 < address.port < 65536
 
 
 class Directory:
@@ -142,6 +157,7 @@ class Directory:
         self._discovers = tunnel.serve.brokers == "discover"
         self._admin = admin_client(self._cluster, self._settings) if self._discovers else None
         self._seen: dict[int, tuple[float, Address]] = {}
+        self._illegal: dict[int, Address] = {}
         self.targets = self._fixed
 
     def allows(self, address: Address) -> bool:
@@ -174,4 +190,17 @@ class Directory:
                 f'cluster "{self._cluster}" at {self._settings["bootstrap.servers"]} does not tell its brokers: '
                 f"{error.args[0].str()}; are address and credentials right?"
             ) from None
-        return {number: Address(str(broker.host).lower(), int(broker.port)) for number, broker in brokers.items()}
+        found = {number: Address(str(broker.host).lower(), int(broker.port)) for number, broker in brokers.items()}
+        self._warn_of_illegal({number: address for number, address in found.items() if not is_usable(address)})
+        return {number: address for number, address in found.items() if is_usable(address)}
+
+    def _warn_of_illegal(self, found: Mapping[int, Address]) -> None:
+        """Brokers that cannot be led to are left out, each with one line; the others stay on the list."""
+        for number, (host, port) in found.items():
+            if self._illegal.get(number) != (host, port):
+                log.warning(
+                    'cluster "%s": broker %d advertises %.300s, port %d, which no hosts file takes; it is left out: '
+                    "give it a name without a dot at its end in advertised.listeners",
+                    *(self._cluster, number, repr(host), port),
+                )
+        self._illegal = dict(found)
