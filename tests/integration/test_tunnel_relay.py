@@ -13,6 +13,7 @@ import pytest
 
 from barnabas.config.tunnel import Address
 from barnabas.tunnel.frames import HEADER, decode, encode
+from barnabas.tunnel.refusals import Reason
 from barnabas.tunnel.relay import HELD_AT_MOST
 from tests.kafka_io import wait_until
 from tests.tunnel_attempts import as_client
@@ -185,6 +186,21 @@ def test_the_log_says_who_to_which_broker_how_many_bytes_and_why_closed(tunnel: 
     told = next(it for it in tunnel.log("connect").splitlines() if line in it)
     assert told.endswith("4321 bytes into the tunnel, 4321 out of it: finished")
     assert "PRIVATE KEY" not in tunnel.log("connect") + tunnel.log("serve")
+
+
+def test_the_tunnel_itself_may_go_over_version_6(lab_directory: Path, target: Target) -> None:
+    target.behaviour = echo
+    own = {"loopback": "127.0.2.1"}
+    ends = Ends(
+        lab_directory, "tunnel-six", [target.address], connect=own, limits={"handshake_seconds": 2}, address="::1"
+    )
+    with running(ends), ends.dial() as client:
+        trip(client)
+        with socket.create_connection(ends.port, timeout=30) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            wait_until(lambda: ends.metric("serve", "refused_total", reason=Reason.NOT_TLS) == 1, 10, "the refusal")
+            assert f"refused [::1]:{stranger.getsockname()[1]}: not_tls" in ends.log("serve")
+        trip(client)
 
 
 def test_one_byte_frames_of_one_connection_do_not_delay_another(lab_directory: Path, target: Target) -> None:
