@@ -103,8 +103,8 @@ def _keygen(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, configuration: Configuration) -> int:
     name, tunnel = chosen(configuration, args.tunnel)
     _warn_of_expiry(name, tunnel, Role.SERVE)
-    make_room(name, tunnel.limits.connections, UNFINISHED)
-    server = TunnelServer(name, tunnel, partial(_settings, configuration, tunnel))
+    unfinished = make_room(name, tunnel.limits.connections, UNFINISHED)
+    server = TunnelServer(name, tunnel, partial(_settings, configuration, tunnel), unfinished)
     return _run(server.run, server.meter, tunnel.serve.metrics)
 
 

@@ -45,7 +45,9 @@ log = logging.getLogger(__name__)
 class TunnelServer:
     """`barnabas tunnel serve`: `settings` reads the cluster's client settings, in librdkafka's names."""
 
-    def __init__(self, name: str, tunnel: Tunnel, settings: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, name: str, tunnel: Tunnel, settings: Callable[[], Mapping[str, Any]], unfinished: int = UNFINISHED
+    ) -> None:
         self.name, self.tunnel, self.limits = name, tunnel, tunnel.limits
         identity = load(tunnel.key, Role.SERVE)
         self.meter = Meter(name, Role.SERVE)
@@ -60,7 +62,7 @@ class TunnelServer:
         )
         self._sessions = Sessions(name, self.meter)
         self._complaints = Complaints(name, self.meter, "refused")
-        self._unfinished = Room(UNFINISHED)
+        self._unfinished = Room(unfinished)
         self._handshakes = Room(HANDSHAKES)
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
@@ -133,9 +135,9 @@ class TunnelServer:
         until = loop.time() + self.limits.handshake_seconds
         with self._unfinished.place(source, task):
             try:
-                keep_alive(connection, self.limits.keepalive_seconds)
                 async with asyncio.timeout_at(until):
                     await _begins_tls(connection)
+                keep_alive(connection, self.limits.keepalive_seconds)
             except TimeoutError:
                 connection.close()
                 raise TurnedAway(Reason.SLOW, f"sent nothing in {self.limits.handshake_seconds:g} s") from None
