@@ -1,11 +1,12 @@
 """Where a copy came from, as a header of its own, and which records a mirror leaves out for it.
 
-Each mirror with `provenance` adds one stamp to what it copies, `CLUSTER/TOPIC CLUSTER/TOPIC`: where it was read and
-where it was written. A record is a copy only if its last stamp says that it was written where it is read now; else an
-application made it of a copy and handed on the headers: it was born here, and the stamps say nothing of it.
+Each mirror with `provenance` writes the path of a copy, `CLUSTER/TOPIC CLUSTER/TOPIC …`: where the record was born, and
+each topic it was copied to. A record is a copy only if its path ends where it is read now; else an application made it
+of a copy and handed on the headers: it was born here, and the path says nothing of it.
 
-Before topics were named a stamp was the source's cluster id alone. Such stamps keep their meaning: the record goes to
-none of these clusters. Pure DataFrame → DataFrame, in Spark SQL.
+Before topics were named, each mirror added a header with its source's cluster id alone. Such headers keep their
+meaning: the record goes to none of these clusters. Pure DataFrame → DataFrame, in Spark SQL. A lambda is slow there,
+and a filter may be computed for each place where its column stands: only what is written looks at all headers.
 """
 
 from __future__ import annotations
@@ -19,56 +20,57 @@ from barnabas.model import Route
 from barnabas.transform import HEADERS
 
 ORIGIN = "barnabas.origin"
-STAMPS, COPY = "_stamps", "_copy"  # columns that live between the steps
+PATH = "_path"  # a column that lives between the steps; null where a record has no such header
 
 
-def with_stamps(records: DataFrame, here: Column) -> DataFrame:
-    """Adds what later steps ask for: the stamps as text, and whether the record is a copy that was written `here`.
-
-    Of records without a stamp, as most are that were born here, only the headers' names are looked at.
-    """
+def with_path(records: DataFrame) -> DataFrame:
+    """Adds the last origin header of each record, as text."""
     headers = F.coalesce("headers", F.array().cast(HEADERS))
-    own = F.filter(headers, lambda header: (header["key"] == ORIGIN) & header["value"].isNotNull())
-    texts = F.transform(own, lambda header: header["value"].cast("string"))
-    none = F.array().cast("array<string>")
-    found = records.withColumn("headers", headers)
-    found = found.withColumn(STAMPS, F.when(F.array_contains(headers["key"], ORIGIN), texts).otherwise(none))
-    last = F.reverse(F.filter(STAMPS, _names_topics))
-    written = F.substring_index(F.get(last, F.lit(0)), " ", -1)
-    is_copy = F.when(F.size(STAMPS) > 0, F.coalesce(written == here, F.lit(False))).otherwise(F.lit(False))
-    return found.withColumn(COPY, is_copy)
+    last = F.size(headers) - F.array_position(F.reverse(headers["key"]), F.lit(ORIGIN))  # the size itself: none
+    path = F.get(headers, last.cast("int"))["value"].cast("string")
+    return records.withColumn("headers", headers).withColumn(PATH, path)
 
 
-def without_returning(records: DataFrame, there: Column, destination_id: str) -> DataFrame:
+def without_returning(records: DataFrame, here: Column, there: Column, destination_id: str) -> DataFrame:
     """Drops copies that would return to a topic they were in."""
-    been = F.exists(STAMPS, lambda stamp: F.substring_index(stamp, " ", 1) == there)
-    returning = (F.col(COPY) & F.coalesce(been, F.lit(False))) | F.array_contains(STAMPS, destination_id)
-    return records.where(~F.when(F.size(STAMPS) > 0, returning).otherwise(F.lit(False)))
+    been = F.contains(F.concat(F.lit(" "), PATH), F.concat(F.lit(" "), there, F.lit(" ")))
+    cluster = F.struct(F.lit(ORIGIN).alias("key"), F.lit(destination_id).cast("binary").alias("value"))
+    named = F.array_contains("headers", cluster)
+    returning = F.coalesce(been, F.lit(False)) | F.coalesce(named, F.lit(False))
+    return _without(records, F.when(_names_topics(F.col(PATH)) & ~_is_copy(here), F.lit(False)).otherwise(returning))
 
 
-def born_here(records: DataFrame, source_id: str) -> DataFrame:
-    """Drops all copies. A stamp without a topic cannot tell a copy from what an application made of it."""
-    from_elsewhere = F.exists(STAMPS, lambda stamp: ~_names_topics(stamp) & (stamp != source_id))
-    return records.where(~F.when(F.size(STAMPS) > 0, F.col(COPY) | from_elsewhere).otherwise(F.lit(False)))
+def born_here(records: DataFrame, here: Column, source_id: str) -> DataFrame:
+    """Drops all copies. A cluster's id alone cannot tell a copy from what an application made of it."""
+    return _without(records, F.when(_names_topics(F.col(PATH)), _is_copy(here)).otherwise(F.col(PATH) != source_id))
 
 
 def stamped(records: DataFrame, here: Column, there: Column) -> DataFrame:
-    """Adds the stamp of this copy, takes off those that an application handed on; nothing where `there` is null."""
-    headers, stamp = F.col("headers"), F.concat(here, F.lit(" "), there).cast("binary")
-    one = F.array(F.struct(F.lit(ORIGIN).alias("key"), stamp.alias("value"))).cast(HEADERS)
-    alive = F.filter(
+    """Writes the path of this copy in place of what an application handed on; nothing where `there` is null."""
+    headers, begun = F.col("headers"), F.when(_is_copy(here), F.col(PATH)).otherwise(here)
+    path = F.concat(begun, F.lit(" "), there).cast("binary")
+    one = F.array(F.struct(F.lit(ORIGIN).alias("key"), path.alias("value"))).cast(HEADERS)
+    others = F.filter(
         headers,
         lambda header: (
             (header["key"] != ORIGIN) | ~F.coalesce(_names_topics(header["value"].cast("string")), F.lit(False))
         ),
     )
-    kept = F.when((F.size(STAMPS) > 0) & ~F.col(COPY), alive).otherwise(headers)
+    kept = F.when(F.coalesce(_names_topics(F.col(PATH)), F.lit(False)), others).otherwise(headers)
     marked = F.when(there.isNull(), headers).otherwise(F.concat(kept, one))
-    return records.withColumn("headers", marked).drop(STAMPS, COPY)
+    return records.withColumn("headers", marked).drop(PATH)
+
+
+def _without(records: DataFrame, left_out: Column) -> DataFrame:
+    return records.where(F.col(PATH).isNull() | ~left_out)
+
+
+def _is_copy(here: Column) -> Column:
+    return F.coalesce(F.endswith(F.col(PATH), F.concat(F.lit(" "), here)), F.lit(False))
 
 
 def place(cluster_id: str, topic: Column) -> Column:
-    """A topic's name in a stamp; a topic has neither a slash nor a space in its name, a cluster's id may."""
+    """A topic's name in a path; a topic has neither a slash nor a space in its name, a cluster's id may."""
     return F.concat(F.lit(_plain(cluster_id) + "/"), topic)
 
 
@@ -89,8 +91,8 @@ def destination_topic(routes: Sequence[Route]) -> Column:
     ]
 
 
-def _names_topics(stamp: Column) -> Column:
-    return F.contains(stamp, F.lit(" "))
+def _names_topics(path: Column) -> Column:
+    return F.contains(path, F.lit(" "))
 
 
 def _plain(cluster_id: str) -> str:

@@ -37,9 +37,9 @@ def _traced(records: DataFrame, mirror: Mirror, plan: Plan) -> DataFrame:
     topic = F.lit(plan.routes[0].source) if len(plan.routes) == 1 else F.col("topic")
     becomes = F.col("to_topic") if mirror.kind == "demux" else provenance.destination_topic(plan.routes)
     here, there = provenance.place(plan.source_id, topic), provenance.place(plan.destination_id, becomes)
-    records = provenance.with_stamps(records, here)
+    records = provenance.with_path(records)
     if mirror.provenance == "direct":
-        records = provenance.born_here(records, plan.source_id)
+        records = provenance.born_here(records, here, plan.source_id)
     else:
-        records = provenance.without_returning(records, there, plan.destination_id)
+        records = provenance.without_returning(records, here, there, plan.destination_id)
     return provenance.stamped(records, here, there)
