@@ -18,6 +18,7 @@ from barnabas.naming import destination_name, selected
 Place = tuple[str, str]  # cluster and topic
 # Of one record. Mirrors that take and rename the topics of each other in all directions reach more than can be counted.
 MOST_PLACES, MOST_OF_A_MIRROR = 1_000, 4
+TURNS = 3  # names that come back so often under new names will do so again
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,38 @@ def _returns(path: Path, hop: Hop) -> bool:
     """Whether a mirror with provenance skips the record there: the stamps tell where it has been."""
     stamped = takewhile(lambda before: before.mirror.provenance, reversed(path))
     return bool(hop.mirror.provenance) and any(before.source == hop.destination for before in stamped)
+
+
+def growing(mirrors: Mapping[str, Sequence[Mirror]], of: Mirror, place: Place) -> Path:
+    """A path on which a mirror takes what it has renamed time and again; empty where there is none.
+
+    A direct mirror leaves out the copies in a topic, but it makes a topic for them all the same.
+    """
+    path: Path = ()
+    for _ in range(TURNS if selected(of, [place[1]]) else 0):
+        path = _taken_on(mirrors, of, path, place)
+        if not path:
+            return ()
+    return path
+
+
+def _taken_on(mirrors: Mapping[str, Sequence[Mirror]], by: Mirror, path: Path, place: Place) -> Path:
+    """The shortest way on to where this mirror takes the topic to yet another one, whatever provenance leaves out."""
+    seen, waiting = {place, *(hop.destination for hop in path)}, deque([path])
+    while waiting and len(seen) < MOST_PLACES:
+        before = waiting.popleft()
+        here = before[-1].destination if before else place
+        for mirror in mirrors.get(here[0], ()):
+            try:
+                hop = _hop(mirror, here, before) if selected(mirror, [here[1]]) else None
+            except ConfigError:
+                continue  # told where records would take it
+            if hop and hop.destination not in seen:
+                if mirror.name == by.name:
+                    return (*before, hop)
+                seen.add(hop.destination)
+                waiting.append((*before, hop))
+    return ()
 
 
 def _circle(path: Path) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import ConfigError
-from barnabas.hops import Hop, Path, Place, by_source, reached
+from barnabas.hops import Hop, Path, Place, by_source, growing, reached
 from barnabas.naming import destination_name, selected
 
 
@@ -22,10 +22,12 @@ def refuse_circles_and_collisions(
     for mirror in mirrors:
         known.setdefault(mirror.source, set()).update(mirror.select.names)
     takers = by_source(mirrors)
-    reaches = [reached(takers, (cluster, name), of) for cluster, names in known.items() for name in sorted(names)]
+    places = [(cluster, name) for cluster, names in known.items() for name in sorted(names)]
+    reaches = [reached(takers, place, of) for place in places]
     for reach in reaches:
         for path, circle in reach.circles:
             _refuse_circle(path, circle, of)
+    _refuse_growing(mirrors, places, of)
     for reach in reaches:
         for first, second in reach.doubles:
             _refuse_two_ways(first, second, of)
@@ -151,11 +153,26 @@ def _refuse_circle(path: Path, circle: Path, of: str | None) -> None:
         )
     remedy = "set `provenance: true` on them, to skip what came from there"
     if all(hop.mirror.provenance for hop in circle):
-        remedy = "set `provenance: direct` on them, to leave all copies where they are"
+        remedy = "leave the names of copies out of `from` with `except`"
     raise ConfigError(
         f"{first.mirror.place}: mirrors {_names(circle)}: records would travel in a circle: {_steps(circle)}; "
         f"{remedy}, or change `from` or `to`"
     )
+
+
+def _refuse_growing(mirrors: Sequence[Mirror], places: Iterable[Place], of: str | None) -> None:
+    """Direct mirrors leave copies out and records travel in no circle, but names of topics may."""
+    renaming = [mirror for mirror in mirrors if mirror.to != "{topic}"]
+    if not renaming or all(mirror.provenance != "direct" for mirror in mirrors):
+        return
+    takers = by_source(mirrors)
+    for mirror in [mirror for mirror in mirrors if mirror.name == of] if of else renaming:
+        for place in places:
+            if place[0] == mirror.source and (path := growing(takers, mirror, place)):
+                raise ConfigError(
+                    f"{mirror.place}: mirrors {_names(path)}: topics of copies would be copied under new names at "
+                    f"every turn: {_steps(path)}; leave the names of copies out of `from` with `except`"
+                )
 
 
 def _names(hops: Iterable[Hop]) -> str:

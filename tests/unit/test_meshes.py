@@ -81,7 +81,13 @@ SINGLE: dict[str, list[Mirror]] = {
     "a direct mesh of three": mesh("abc", provenance="direct"),
     "a direct mesh of seven": mesh("abcdefg", provenance="direct"),
     "a direct mesh with a spoke that is fed": [*mesh("abc", provenance="direct"), hop("d>a", merge=True)],
-    "a direct mesh that renames": mesh("abc", provenance="direct", to="{source}.{topic}", from_=ALL, merge=False),
+    "a direct mesh that renames and leaves copies out": mesh(
+        "abc", provenance="direct", to="{source}.{topic}", from_={"match": ".*", "except": "[abc][.].*"}, merge=False
+    ),
+    "a direct mesh that makes one topic of all": mesh("abc", provenance="direct", to="all", from_=ALL),
+    "a direct mesh that adds what is not there": mesh(
+        "abc", provenance="direct", to={"replace": "(?:all[.])?(.*)", "with": r"all.\1"}, from_=ALL
+    ),
     "a direct diamond": diamond(provenance="direct"),
     "a pair that both feed a third directly": [
         hop("a>b", provenance=True),
@@ -129,14 +135,22 @@ def test_a_mirror_that_lies_on_neither_of_two_ways_is_not_told_of_them() -> None
 
 def test_a_copy_that_would_come_back_under_another_name_that_is_taken_again_is_a_circle() -> None:
     """Provenance skips what would return to the topic it came from; this comes back as another, at every turn."""
-    growing = [hop("a>b", from_=ALL, to="{source}.{topic}"), hop("b>a", from_=ALL, to="{source}.{topic}")]
-    stamped = [m.model_copy(update={"provenance": True}) for m in growing]
-    direct = [m.model_copy(update={"provenance": "direct"}) for m in growing]
-    topics = {"a": ["orders"], "b": ["clicks"]}
-    assert "records would travel in a circle: a/orders → b/a.orders → a/b.a.orders" in (
-        refusal(*stamped, topics=topics) or ""
-    )
-    assert refusal(*direct, topics=topics) is None
+    growing = [
+        hop("a>b", from_=ALL, to="{source}.{topic}", provenance=True),
+        hop("b>a", from_=ALL, to="{source}.{topic}", provenance=True),
+    ]
+    said = refusal(*growing, topics={"a": ["orders"], "b": ["clicks"]}) or ""
+    assert "records would travel in a circle: a/orders → b/a.orders → a/b.a.orders" in said
+
+
+@pytest.mark.parametrize("clusters", ["ab", "abc", "abcdefghij"])
+def test_direct_mirrors_may_not_make_topics_for_copies_under_new_names_at_every_turn(clusters: str) -> None:
+    growing = mesh(clusters, provenance="direct", from_=ALL, to="{source}.{topic}")
+    assert refusal(*growing) is None
+    for of in (None, "a-b", "b-a"):
+        said = refusal(*growing, topics={"a": ["orders"], "b": ["clicks"]}, of=of) or ""
+        assert "topics of copies would be copied under new names at every turn: " in said
+        assert "`except`" in said
 
 
 def test_a_mesh_of_many_clusters_is_checked_in_time() -> None:
