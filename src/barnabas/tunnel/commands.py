@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from prometheus_client import start_http_server
-
 from barnabas.config.cluster import Cluster
 from barnabas.config.tunnel import Address, Tunnel
 from barnabas.errors import ConfigError, Refused, Unavailable
 from barnabas.kafka.settings import connection
+from barnabas.metrics_page import MetricsPage
 from barnabas.tunnel.connect import TunnelClient
 from barnabas.tunnel.descriptors import make_room
 from barnabas.tunnel.hosts import Format, formatted, mapped
@@ -145,7 +144,7 @@ def _run(service: Callable[[], Awaitable[None]], meter: Meter, metrics: Address 
     """Run one end until SIGINT or SIGTERM, which end it cleanly."""
     if metrics:
         try:
-            start_http_server(metrics.port, metrics.host, meter.registry)
+            MetricsPage(meter.registry, metrics.host, metrics.port)
         except OSError as error:
             raise Unavailable(f"tunnel: metrics cannot be shown on {metrics}: {error.strerror}") from None
     try:
