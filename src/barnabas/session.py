@@ -26,10 +26,12 @@ from barnabas.java_options import JAVA_OPTIONS, USUAL_HEAP, default_options, tun
 from barnabas.lab.jars import spark_jars
 from barnabas.private_file import write_private
 from barnabas.run_directory import run_directory, socket_directory
+from barnabas.slots import lanes_of, slots_for
 
 log = logging.getLogger(__name__)
 
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+_MIRRORS, _OURS = "spark.barnabas.mirrors", "spark.barnabas.slots"
 _DIRECTORY = "spark.barnabas.directory"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -66,7 +68,7 @@ SETTINGS = {
 _SAID_ALWAYS = ("Picked up ", "NOTE:", "WARNING:", "Setting ", "To adjust ", "Error: Could not create the Java Virtual")
 JVM_SECONDS = 10.0
 DAEMON = "barnabas.worker.pyspark.daemon"  # of Python workers
-SLOTS_PER_CORE = 2
+ANY_CORES = "local[*]"
 # Bytes: about what a core's own cache holds, a little less than a power of two for the reason below. But not of fewer
 # rows than those, because a batch costs something whatever is in it.
 GOOD_BATCH, FEWEST_ROWS = 2_000_000, 1_500
@@ -80,19 +82,21 @@ logging.getLogger().addFilter(lambda record: record.module != "java_gateway")  #
 
 
 @contextmanager
-def session(rules: SparkRules) -> Iterator[SparkSession]:
-    """A session whose every file lies in one directory that is gone at the end."""
+def session(rules: SparkRules, mirrors: int = 1) -> Iterator[SparkSession]:
+    """A session for so many mirrors. Its every file lies in one directory that is gone at the end."""
+    slots = slots_for(mirrors, _cores())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the UI listens where this points
     os.environ.pop("SPARK_HOME", None)  # the Spark that pip installed, not another on this machine
     with ExitStack() as stack:
         directory = stack.enter_context(run_directory())
         os.environ["SPARK_CONF_DIR"] = str(_conf_directory(rules.master, directory))
-        settings = _settings(rules, directory)
+        settings = _settings(rules, directory, slots)
+        settings |= {_MIRRORS: str(mirrors), _OURS: str(rules.master == ANY_CORES).lower()}
         is_javas = f"-Djava.io.tmpdir={directory}" in settings[_JAVA_OPTIONS]
         sockets = stack.enter_context(socket_directory(directory, is_javas=is_javas))
         settings |= {} if sockets is None else {"spark.python.unix.domain.socket.dir": str(sockets)}
-        builder = SparkSession.builder.master(_master(rules.master)).appName("barnabas")
+        builder = SparkSession.builder.master(_master(rules.master, slots)).appName("barnabas")
         for key, value in settings.items():
             builder = builder.config(key, value)
         with _stderr_to(directory / "spark.log"), _interrupts_kept():
@@ -107,7 +111,7 @@ def session(rules: SparkRules) -> Iterator[SparkSession]:
             _stop(spark, archive.WRITE_SECONDS if making else JVM_SECONDS)
 
 
-def _settings(rules: SparkRules, directory: Path) -> dict[str, str]:
+def _settings(rules: SparkRules, directory: Path, slots: int) -> dict[str, str]:
     """Ours, the operator's over them, and what lies in the run's directory."""
     settings = SETTINGS | {"spark.local.dir": str(directory / "local")}
     settings |= {"spark.sql.warehouse.dir": str(directory / "warehouse")}
@@ -117,7 +121,7 @@ def _settings(rules: SparkRules, directory: Path) -> dict[str, str]:
     settings |= {_DIRECTORY: str(directory)}
     settings |= archive.connector(spark_jars(), rules.master, settings.get(archive.CLASS_PATH, ""))
     options = settings.get(_JAVA_OPTIONS, ""), settings["spark.driver.memory"], directory
-    return settings | {_JAVA_OPTIONS: default_options(*options, _slots())}
+    return settings | {_JAVA_OPTIONS: default_options(*options, slots)}
 
 
 def _conf_directory(master: str, directory: Path) -> Path:
@@ -220,23 +224,18 @@ def _end_jvm(seconds: float) -> None:
 
 
 def lanes(spark: SparkSession) -> int:
-    """How many tasks a micro-batch has: as many as there are cores."""
-    return max(1, spark.sparkContext.defaultParallelism // (SLOTS_PER_CORE if _is_ours(spark) else 1))
+    """How many tasks a micro-batch has: as many as there are cores, or fewer where many mirrors share the slots."""
+    slots, ours = spark.sparkContext.defaultParallelism, _as_begun(spark, _OURS) == "true"
+    return lanes_of(slots, int(_as_begun(spark, _MIRRORS)), _cores() if ours else slots)
 
 
-def _is_ours(spark: SparkSession) -> bool:
-    return spark.sparkContext.master == _master("local[*]")
+def _master(master: str, slots: int) -> str:
+    """`local[*]` with our number of slots; another of the operator's as it is."""
+    return f"local[{slots}]" if master == ANY_CORES else master
 
 
-def _master(master: str) -> str:
-    """`local[*]` with more slots than one mirror takes: while its tasks wait for a cluster, others move."""
-    if master != "local[*]":
-        return master
-    return f"local[{_slots()}]"
-
-
-def _slots() -> int:
-    return SLOTS_PER_CORE * max(2, os.cpu_count() or 1)
+def _cores() -> int:
+    return max(2, os.cpu_count() or 1)
 
 
 @contextmanager

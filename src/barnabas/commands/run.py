@@ -56,7 +56,7 @@ def copy(
 
     The metrics' port first: one that is taken ends this run before it has taken over anything.
     """
-    with session(configuration.spark) as spark:
+    with session(configuration.spark, len(mirrors)) as spark:
         log.info("Spark UI at %s", spark.sparkContext.uiWebUrl)
         warm_up(spark)
         replicator = Replicator(spark, configuration, stop=stop, until_caught_up=until_caught_up)
