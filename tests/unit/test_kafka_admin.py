@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Uuid
 
-from barnabas.errors import Unavailable
-from barnabas.kafka.admin import Admin
+from barnabas.errors import Refused, Unavailable
+from barnabas.kafka.admin import Admin, _id_of
 from barnabas.kafka.producer import TransactionalProducer, plain_producer
 from barnabas.model import Connection, Properties
 
@@ -49,3 +49,16 @@ def test_a_file_that_is_being_replaced_is_waited_for() -> None:
     for make in (lambda: plain_producer(connection), lambda: TransactionalProducer(connection, "id")):
         with pytest.raises(Unavailable, match="is a file being replaced"):
             make()
+
+
+def test_brokers_without_topic_ids_are_too_old_and_named_so() -> None:
+    admin = Admin(Connection("orange", "b0:9092", NOWHERE))
+    with pytest.raises(
+        Refused, match=r'"orange" \(b0:9092\): topic kept: it has no topic id, .* older than Kafka 2[.]8'
+    ):
+        described(admin, Uuid(0, 0))
+    assert described(admin, Uuid(0, 1)) == str(Uuid(0, 1))
+
+
+def described(admin: Admin, topic_id: Uuid) -> str:
+    return _id_of(topic_id, f"{admin.where}: topic kept")

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 ANSWER_SECONDS = 30.0
 LOOK_SECONDS = 0.1
 SILENCE = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+OLDEST_BROKER = "2.8"
+NO_ID = str(Uuid(0, 0))
 DYNAMIC_TOPIC_CONFIG = 1  # ConfigSource: set on the topic itself, not a default of the broker
 
 
@@ -75,7 +77,7 @@ class Admin:
         return {
             name: TopicDescription(
                 name=name,
-                topic_id=str(description.topic_id),
+                topic_id=_id_of(description.topic_id, f"{self.where}: topic {name}"),
                 partitions=len(description.partitions),
                 replication=len(description.partitions[0].replicas) if description.partitions else 0,
                 settings={k: e.value for k, e in entries[name].items() if e.source == DYNAMIC_TOPIC_CONFIG},
@@ -242,6 +244,17 @@ def _in_thread(call: Callable[[], Result]) -> Future[Result]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def _id_of(found: object, where: str) -> str:
+    """A topic's id; Refused where the cluster gives topics none. A client is not told a broker's version, and topic
+    ids are the newest that Barnabas needs of it."""
+    if str(found) == NO_ID:
+        raise Refused(
+            f"{where}: it has no topic id, so the brokers are older than Kafka {OLDEST_BROKER}, or their "
+            f"`inter.broker.protocol.version` is: raise it, because ids tell a topic that was made anew from the old one"
+        )
+    return str(found)
 
 
 def _largest(entries: Mapping[str, Any]) -> int:
