@@ -252,7 +252,7 @@ def _id_of(found: object, where: str) -> str:
     if str(found) == NO_ID:
         raise Refused(
             f"{where}: it has no topic id, so the brokers are older than Kafka {OLDEST_BROKER}, or their "
-            f"`inter.broker.protocol.version` is: raise it, because only ids tell a topic that was made anew from the old"
+            f"`inter.broker.protocol.version` is: raise it, because ids tell a topic made anew from the old one"
         )
     return str(found)
 
