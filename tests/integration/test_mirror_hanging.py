@@ -30,7 +30,8 @@ def running_jobs(run: Run) -> int:
 def create_on(broker: int, where: str, topic: str) -> None:
     """Creates a topic whose every partition is on this one broker."""
     placed = NewTopic(topic, num_partitions=PARTITIONS, replica_assignment=[[broker]] * PARTITIONS)
-    for future in AdminClient({"bootstrap.servers": where}).create_topics([placed]).values():
+    admin = AdminClient({"bootstrap.servers": where})
+    for future in admin.create_topics([placed]).values():
         future.result(60)
     wait_until(lambda: partitions_of(where, topic) == PARTITIONS, 60, f"topic {topic} to have leaders")
 
