@@ -26,5 +26,6 @@ def leader(cluster: KafkaCluster, topic: str, paused: int | None = None) -> int:
 
 def unread(port: int) -> int:
     """Bytes that wait in the sockets of a broker's listener, proc(5): state 1 is an established connection."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    tables = [Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6")]  # Java's sockets stand in either
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     return sum(int(r[4].split(":")[1], 16) for r in rows if int(r[1].split(":")[1], 16) == port and int(r[3], 16) == 1)

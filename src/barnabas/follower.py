@@ -15,6 +15,8 @@ from barnabas.model import Ends, Followed, Partition
 from barnabas.preparation import Prepared, write_to_ledger
 from barnabas.survey import Surveyor
 
+OFTEN, SELDOM = 10_000, 60_000  # milliseconds between two notes of a quiet compacted topic
+
 log = logging.getLogger(__name__)
 
 
@@ -23,7 +25,6 @@ class Follower:
 
     SECONDS = 10.0
     ANSWER_SECONDS = 2.0  # an unreachable source is Spark's to report; the mirror's thread must not wait for it
-    QUIET_MILLIS = 10_000, 60_000  # how often at most, and at least, a compacted topic's `caught_up` is written
 
     def __init__(self, surveyor: Surveyor, prepared: Prepared) -> None:
         self._surveyor = surveyor
@@ -31,7 +32,7 @@ class Follower:
         self._noted = dict(prepared.seen)
         self._keeps = prepared.keeps
         self._ids = {route.source: route.topic_id for route in prepared.plan.routes}
-        self._marks: dict[Partition, tuple[int, int]] = {}  # an end, and when it was the end
+        self._caught_up = CaughtUp()
         self._due = time.monotonic() + self.SECONDS
 
     def look(self, board: MirrorBoard, *, now: bool = False) -> None:
@@ -51,7 +52,7 @@ class Follower:
         board.undecided = {partition: end.last - end.stable for partition, end in ends.items()}
         at = records.now()
         seen = {p: self._seen(p, committed[p], end, at) for p, end in ends.items() if committed[p] <= end.stable}
-        news = {p: it for p, it in seen.items() if self._is_news(p, it)}
+        news = {p: it for p, it in seen.items() if is_news(self._noted.get(p), it, self._keeps.get(p.topic))}
         write_to_ledger(self._task, [(records.followed_key(p), records.followed_value(it)) for p, it in news.items()])
         self._noted |= news
 
@@ -82,23 +83,37 @@ class Follower:
         return None
 
     def _seen(self, partition: Partition, copied: int, end: Ends, at: int) -> Followed:
-        """`caught_up`: the time of the last look whose end has been reached since; records may flow without a pause."""
-        mark, since = self._marks.get(partition, (end.stable, at))
         noted = self._noted.get(partition)
-        caught_up = noted.caught_up if noted else 0
-        if copied >= end.stable:
-            caught_up = at
-        elif copied >= mark:
-            caught_up = since
-        if copied >= mark or partition not in self._marks:
-            self._marks[partition] = end.stable, at
+        caught_up = self._caught_up.time(partition, copied, end.stable, at)
+        if caught_up is None:
+            caught_up = noted.caught_up if noted else 0
         return Followed(copied, self._ids[partition.topic], end.leader_epoch, caught_up)
 
-    def _is_news(self, partition: Partition, seen: Followed) -> bool:
-        noted, keeps = self._noted.get(partition), self._keeps.get(partition.topic)
-        if noted is None or (noted.next, noted.leader_epoch) != (seen.next, seen.leader_epoch):
-            return noted is None or seen.leader_epoch >= noted.leader_epoch  # else the answer is an old leader's
-        if keeps is None:
-            return False
-        shortest, longest = self.QUIET_MILLIS
-        return seen.caught_up - noted.caught_up >= min(longest, max(shortest, keeps // 20))
+
+class CaughtUp:
+    """When everything of a partition had last been copied, also where records flow without a pause."""
+
+    def __init__(self) -> None:
+        self._marks: dict[Partition, tuple[int, int]] = {}  # an end that is not reached yet, and when it was the end
+
+    def time(self, partition: Partition, copied: int, end: int, at: int) -> int | None:
+        """The time of the last look whose end is copied now; None while none is."""
+        if copied >= end:
+            self._marks.pop(partition, None)
+            return at
+        mark, since = self._marks.setdefault(partition, (end, at))
+        if copied < mark:
+            return None
+        self._marks[partition] = end, at
+        return since
+
+
+def is_news(noted: Followed | None, seen: Followed, keeps: int | None) -> bool:
+    """Whether the ledger should have it. `keeps`: for how many milliseconds the topic keeps deletions, if compacted."""
+    if noted is None:
+        return True
+    if seen.leader_epoch < noted.leader_epoch:  # the answer of a leader that was deposed
+        return False
+    if (noted.next, noted.leader_epoch) != (seen.next, seen.leader_epoch):
+        return True
+    return keeps is not None and seen.caught_up - noted.caught_up >= min(SELDOM, max(OFTEN, keeps // 20))

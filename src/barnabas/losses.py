@@ -98,7 +98,8 @@ class Doubts:
             if it.evidence == "outdated":
                 raise Unavailable(
                     f"{where}: {it.loss.partition}: {it.loss.reason}; but the broker that answered is not the "
-                    f"last leader we know: is it cut off from the other brokers? Asked again until a newer one answers"
+                    "last leader we know: is it cut off from the other brokers? It is asked again until a newer one "
+                    "answers. If the cluster was restored from a backup, stop the mirror and use `position set`"
                 )
             if time.monotonic() - first < LASTING_SECONDS or count < LASTING_ANSWERS:
                 raise Unavailable(

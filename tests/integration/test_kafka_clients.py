@@ -2,14 +2,20 @@
 
 import time
 
+import pytest
+
+from barnabas.errors import Unavailable
+from barnabas.kafka.admin import Admin
+from barnabas.kafka.epoch_ends import epoch_ends
 from barnabas.kafka.producer import TransactionalProducer
 from barnabas.kafka.sample import RECORDS_OF_EACH, estimated_bytes, mean_record_bytes
 from barnabas.lab.cluster import KafkaCluster
-from barnabas.model import Connection, Partition, Range
+from barnabas.model import Connection, Ends, Partition, Range
 from barnabas.worker.writer import patiently
 from tests.barnabas_runs import count_of
 from tests.conftest import TopicNames
 from tests.kafka_io import Record, create_topic, produce
+from tests.transactions import Transaction
 
 LONG = 90_000  # milliseconds; ten queues of it last longer than a transaction may
 
@@ -63,6 +69,31 @@ def test_an_estimate_of_bytes_sees_records_that_grow_and_partitions_that_differ(
     true = sum(50 + number for number in range(2000)) + 50 * 5000
     assert 0.9 * true < estimated_bytes(connection(source), ranges, seconds=120) < 1.1 * true
     assert estimated_bytes(connection(source), {}) == 0
+
+
+def test_the_end_of_a_leader_epoch_is_what_its_records_reach_and_an_epoch_to_come_has_none(
+    source: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic = topic_names("epochs")
+    create_topic(source.bootstrap, topic, partitions=2)
+    produce(source.bootstrap, topic, [Record(b"k", b"v")] * 10)
+    first, empty = Partition(topic, 0), Partition(topic, 1)
+    assert epoch_ends(connection(source), {first: 0, empty: 0}) == {first: 10, empty: 0}
+    assert epoch_ends(connection(source), {first: 9, empty: 0}) == {empty: 0}
+    with pytest.raises(Unavailable, match=f"no answer for {topic}-7 in 1 s"):
+        epoch_ends(connection(source), {Partition(topic, 7): 0}, seconds=1)
+
+
+def test_ends_are_those_of_partitions_that_answer_with_the_epoch_of_their_leader(
+    source: KafkaCluster, topic_names: TopicNames
+) -> None:
+    topic, absent = topic_names("ends"), topic_names("absent")
+    create_topic(source.bootstrap, topic)
+    produce(source.bootstrap, topic, [Record(b"k", b"v")] * 10)
+    held = Transaction(source.bootstrap, topic).write(topic, [Record(b"k", b"v")] * 5)
+    asked = [Partition(topic, 0), Partition(topic, 7), Partition(absent, 0)]
+    assert Admin(connection(source)).ends(asked, 10.0) == {asked[0]: Ends(10, 15, 0)}
+    held.abort()
 
 
 def test_a_queue_full_of_batches_that_are_not_goes_out_before_their_time(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.lab.cluster import KafkaCluster
-from tests.barnabas_runs import count_of, ran, write_configuration
+from tests.barnabas_runs import copied, count_of, ran, write_configuration
 from tests.conftest import TopicNames
 from tests.cut_logs import cut_log
-from tests.kafka_io import Record, create_topic, ends, produce, read_all, wait_until
+from tests.kafka_io import Record, create_topic, delete_topics, ends, produce, read_all, wait_until
 from tests.replicator_host import Host
 
 pytest_plugins = ["tests.hosted"]
@@ -145,3 +145,9 @@ def test_deletions_that_a_compacted_source_dropped_while_nobody_followed_are_a_l
         (loss,) = status[f"m-{topics[policy]}"]["losses"]
         assert (loss["what"], loss["first"]) == ("deletions", 2)
     assert status[f"m-{kept}"]["losses"] == []
+
+    delete_topics(destination.bootstrap, [topics["stop"]])
+    assert ran(tmp_path, "position", "reset", "-c", file, "--mirror", f"m-{topics['stop']}")[0] == 0
+    again = host.catch_up(brittle.bootstrap, destination.bootstrap, mirrors[0])[f"m-{topics['stop']}"]
+    assert again["state"] == "done", again
+    assert copied(brittle.bootstrap, destination.bootstrap, topics["stop"]) > 1, "the remedy that the error names"

@@ -18,7 +18,7 @@ def test_a_topic_made_anew_with_fewer_records_and_one_held_back_by_a_transaction
     source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host, tmp_path: Path
 ) -> None:
     anew, held = topic_names("anew"), topic_names("held")
-    began = int(time.time() * 1000)
+    began = int(time.time() * 1000) - 60_000
     for topic in (anew, held):
         create_topic(source.bootstrap, topic)
         produce(source.bootstrap, topic, [Record(b"k", b"old", (), began)] * 100)

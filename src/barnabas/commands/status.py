@@ -26,6 +26,8 @@ from barnabas.schemas.resolver import Resolver
 from barnabas.schemas.settings import TranslationSettings
 from barnabas.survey import Surveyor
 
+UNDER_WAY_SECONDS = 10.0
+
 
 @dataclass(frozen=True)
 class PartitionStatus:
@@ -41,6 +43,11 @@ class PartitionStatus:
         """Records between the position and the end; all where there is no position, or the topic was made anew."""
         known = self.position.next if self.position else self.log.first
         return max(0, self.log.end - (self.lost.onward if self.lost else known))
+
+    @property
+    def under_way(self) -> bool:
+        """True for a transaction that has begun a moment ago, as there always are where producers use them."""
+        return self.held_since is not None and time.time() - self.held_since / 1000 < UNDER_WAY_SECONDS
 
     @property
     def age(self) -> float | None:
@@ -218,7 +225,7 @@ def _print(status: MirrorStatus) -> None:
     for partition in status.partitions:
         if partition.lost:
             print(f"  next run: {partition.partition}: {next_run(status.mirror, partition.lost)}")
-        if partition.undecided:
+        if partition.undecided and not partition.under_way:
             print(f"  open transaction: {_held(partition)}")
     for loss in status.ledger.losses.values() if status.ledger else ():
         print(f"  lost: {loss.partition} [{loss.range.first}, {loss.range.next}): {loss.reason}")

@@ -124,7 +124,7 @@ class Admin:
         return self._listed(list(partitions), OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
 
     def ends(self, partitions: Iterable[Partition], seconds: float) -> dict[Partition, Ends]:
-        """Both ends of each partition, within so many seconds."""
+        """Both ends of each partition that answers within so many seconds: one without a leader is left out."""
         latest = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
         if not latest:
             return {}
@@ -132,8 +132,9 @@ class Admin:
             self._client.list_offsets(latest, isolation_level=isolation, request_timeout=seconds)
             for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
         )
-        lasts = self._offsets(last)
-        return {p: Ends(end, max(end, lasts[p][0]), epoch) for p, (end, epoch) in self._offsets(stable).items()}
+        stables, lasts = self._offsets(stable, some=True), self._offsets(last, some=True)
+        both = {p: (*stables[p], lasts[p][0]) for p in stables if p in lasts}
+        return {p: Ends(end, max(end, last_of_all), epoch) for p, (end, epoch, last_of_all) in both.items()}
 
     def _listed(
         self, partitions: list[Partition], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
@@ -150,12 +151,21 @@ class Admin:
         futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
         return self._offsets(futures)
 
-    def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Partition, tuple[int, int]]:
-        answers = {tp: self._answer(f, f"offsets of {tp.topic}-{tp.partition}") for tp, f in futures.items()}
-        return {
-            Partition(tp.topic, tp.partition): (it.offset, -1 if it.leader_epoch is None else it.leader_epoch)
-            for tp, it in answers.items()
-        }
+    def _offsets(
+        self, futures: Mapping[TopicPartition, Future[Any]], *, some: bool = False
+    ) -> dict[Partition, tuple[int, int]]:
+        """Offset and leader epoch of each partition; `some`: of those that answer."""
+        found = {}
+        for tp, future in futures.items():
+            try:
+                answer = self._answer(future, f"offsets of {tp.topic}-{tp.partition}")
+            except BarnabasError:
+                if not some:
+                    raise
+                continue
+            epoch = -1 if answer.leader_epoch is None else answer.leader_epoch
+            found[Partition(tp.topic, tp.partition)] = answer.offset, epoch
+        return found
 
     def create(self, name: str, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
         """Creates the topic; one that exists already is left as it is."""
