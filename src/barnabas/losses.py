@@ -30,6 +30,10 @@ class FoundLoss:
     onward: int  # where the log allows copying to go on
     evidence: Evidence  # outdated: the leader that answered is older than the one that had our position
 
+    def begins_anew(self, on_loss: str) -> bool:
+        """Whether `start` says where to go on. Not for deletions: neither copying again nor skipping brings them."""
+        return on_loss == "restart" and self.loss.what == "records"
+
 
 def found_loss(
     partition: Partition,

@@ -285,5 +285,5 @@ def _stretch(
             f"{lost.loss.reason}; set `on_loss: record` to note it and go on, or `restart` to begin as `start` says"
         )
     # never below: what a cut-off log still has was copied before it was cut
-    begin = max(survey.restarts[partition], lost.onward) if mirror.on_loss == "restart" else lost.onward
+    begin = max(survey.restarts[partition], lost.onward) if lost.begins_anew(mirror.on_loss) else lost.onward
     return Stretch(Position(begin, route.topic_id), log.end, known=False)

@@ -89,7 +89,7 @@ def test_nothing_is_said_of_deletions_while_it_is_unknown_when_the_topic_was_fol
 
 def test_lost_deletions_stop_the_mirror_with_the_remedy_or_are_noted_and_no_position_moves() -> None:
     survey = replace(
-        BOTH.at(50, log=(0, 100)).survey(), source={"orders": COMPACTED}, at=records.now() + DAY, restarts={P0: 0}
+        BOTH.at(50, log=(0, 100)).survey(), source={"orders": COMPACTED}, at=records.now() + DAY, restarts={P0: 90}
     )
     with pytest.raises(
         Lost, match=r"keeps deletions for 24\.0 h .* delete the destination topic and run `position res"

@@ -109,7 +109,7 @@ def next_run(mirror: Mirror, lost: FoundLoss) -> str:
     """What `run` will do about a loss."""
     if mirror.on_loss == "stop":
         return f"stops: {lost.loss.reason}"
-    where = f"{lost.onward}" + (", or where `start` says if that is later" if mirror.on_loss == "restart" else "")
+    where = f"{lost.onward}" + (", or where `start` says if that is later" if lost.begins_anew(mirror.on_loss) else "")
     return f"notes a loss and goes on at {where}: {lost.loss.reason}"
 
 
