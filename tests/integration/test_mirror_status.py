@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from barnabas.lab.cluster import KafkaCluster
-from tests.barnabas_runs import ran, write_configuration
+from tests.barnabas_runs import count_of, ran, write_configuration
 from tests.conftest import TopicNames
 from tests.integration.test_mirror_loss import remake
 from tests.kafka_io import Record, create_topic, produce
@@ -27,6 +27,7 @@ def test_a_topic_made_anew_with_fewer_records_and_one_held_back_by_a_transaction
     host.catch_up(source.bootstrap, destination.bootstrap, mirrors[0])
     remake(source, anew)
     produce(source.bootstrap, anew, [Record(b"k", b"new", (), began)] * 60)
+    run.wait_until(lambda: count_of(destination.bootstrap, held) == 100, 240, "the run to copy")
     transaction = Transaction(source.bootstrap, held).write(held, [Record(b"k", b"open", (), began)] * 40)
     produce(source.bootstrap, held, [Record(b"k", b"behind", (), began)] * 10)
     file = write_configuration(tmp_path / "c.yaml", source.bootstrap, destination.bootstrap, mirrors)

@@ -20,7 +20,7 @@ from barnabas.ledger import records
 from barnabas.ledger.alive import runs
 from barnabas.ledger.takeover import release, take_over
 from barnabas.ledger.topic import prepared
-from barnabas.model import Offsets, Partition, Position
+from barnabas.model import Followed, Offsets, Partition, Position
 from barnabas.preparation import write_to_ledger
 from barnabas.replicator import run_name
 from barnabas.survey import Surveyor
@@ -128,6 +128,8 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
             (records.position_key(partition), records.position_value(replace(position, epoch=epoch.number), by))
         )
         lines.append((records.position_key(partition, "advance"), None))
-        lines.append((records.followed_key(partition), None))  # evidence about the old position says nothing now
+        # what was seen of the old position says nothing of the new one, which no driver has followed yet
+        seen = Followed(position.next, position.topic_id)
+        lines.append((records.followed_key(partition), records.followed_value(seen)))
     write_to_ledger(task, lines)
     release(connection, mirror.ledger_topic, epoch, ends=True)
