@@ -20,6 +20,7 @@ from barnabas.model import Connection, Partition, Position
 from tests.kafka_io import wait_until
 from tests.paused_broker import leader, unread
 
+pytestmark = pytest.mark.slow
 LEDGER, P0 = "_barnabas.m", Partition("orders", 0)
 
 
@@ -83,19 +84,17 @@ def survey_of_a_paused_leader(cluster: KafkaCluster, old: Epoch, at: int) -> Led
     return found[0]
 
 
-@pytest.mark.parametrize("wanted", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_take_over_reads_the_last_position_although_a_deposed_leader_answers_with_an_old_end(
-    trio: KafkaCluster, wanted: int
+    trio: KafkaCluster,
 ) -> None:
     prepared(Admin(connection(trio.bootstrap)), LEDGER, 3)
     stale = 0
-    for number in range(3 * wanted):
-        if stale == wanted:
-            break
+    for number in range(10):
         old = take_over(connection(trio.bootstrap), LEDGER, run=f"old {number}", source_id="S")
         known = survey_of_a_paused_leader(trio, old, 1000 * number)
         last = 1000 * number + 100
-        stale += known.positions()[P0].next < last
+        found = known.positions().get(P0)
+        stale += found is None or found.next < last
         new = take_over(connection(trio.bootstrap), LEDGER, run=f"new {number}", source_id="S", known=known)
         assert new.state.positions()[P0].next == last
-    assert stale == wanted, "a paused leader gave too few old answers: too little was tried"
+    assert stale > 2, "a paused leader gave too few old answers: too little was tried"

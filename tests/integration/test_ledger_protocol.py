@@ -20,7 +20,7 @@ from barnabas.ledger.takeover import Epoch, release, take_over
 from barnabas.ledger.topic import prepared, read_state
 from barnabas.ledger.witness import Witness
 from barnabas.model import Connection, Partition, Position
-from tests.barnabas_runs import copied, ran, write_configuration
+from tests.barnabas_runs import copied, count_of, ran, write_configuration
 from tests.conftest import TopicNames
 from tests.cut_logs import cut_log
 from tests.kafka_io import Record, create_topic, ends, produce, wait_until
@@ -110,7 +110,7 @@ def test_a_ledger_that_lost_its_tail_is_found_by_every_one_who_knows_more(forget
     cut_at = ends(forgetful.bootstrap, ledger)[0][1]
     later = writer(to, ledger, epoch, slot=1)
     commit(later, ledger, 200, epoch)
-    witness = Witness(epoch=epoch.number, positions={P0: Position(200, "id")})
+    witness = Witness(epoch=epoch.number, positions={P0: Position(200, "id", epoch.number)})
     tail = LedgerTail(to, epoch)
     wait_until(lambda: followed(tail) >= 4, 30, "the tail to be read")
 
@@ -125,6 +125,15 @@ def test_a_ledger_that_lost_its_tail_is_found_by_every_one_who_knows_more(forget
     with pytest.raises(Refused, match=r"orders-0 has position 100 and this run saw 200 committed: the ledger lost"):
         witness.refuse_lost(again.state)
     tail.close()
+
+
+def test_a_survey_that_ended_before_our_own_epoch_does_not_make_a_run_stop(destination: KafkaCluster) -> None:
+    to = connected(destination)
+    ledger = new_ledger(to)
+    take_over(to, ledger, run="before", source_id="S")
+    old = read_state(to, ledger, ends(destination.bootstrap, ledger)[0][1], committed=True)
+    ours = take_over(to, ledger, run="ours", source_id="S")
+    assert take_over(to, ledger, run="ours", source_id="S", known=old, after=ours.number).number > ours.number
 
 
 def test_a_run_whose_epoch_the_ledger_has_forgotten_does_not_go_on(forgetful: KafkaCluster) -> None:
@@ -152,7 +161,7 @@ def test_a_mirror_whose_ledger_loses_its_tail_stops_and_copies_nothing_twice(
     create_topic(source.bootstrap, topic)
     run = host.start(source.bootstrap, forgetful.bootstrap, [{"name": f"m-{topic}", "from": topic}])
     produce(source.bootstrap, topic, [Record(b"k", b"a%d" % i, (), 1000) for i in range(100)])
-    wait_until(lambda: there(forgetful, topic) >= 100, 240, "the first records")
+    wait_until(lambda: count_of(forgetful.bootstrap, topic) >= 100, 240, "the first records")
     cut_at = ends(forgetful.bootstrap, ledger)[0][1]
     produce(source.bootstrap, topic, [Record(b"k", b"b%d" % i, (), 1000) for i in range(100)])
     wait_until(lambda: copied_all(source, forgetful, topic, 200), 240, "the rest")
@@ -162,11 +171,6 @@ def test_a_mirror_whose_ledger_loses_its_tail_stops_and_copies_nothing_twice(
     mirror = run.wait(240)[f"m-{topic}"]
     assert mirror["state"] == "refused" and "the ledger lost records" in mirror["error"]
     assert copied(source.bootstrap, forgetful.bootstrap, topic) == 200
-
-
-def there(cluster: KafkaCluster, topic: str) -> int:
-    """Offsets of the copy, transaction markers included; none before the topic is there."""
-    return sum(end for _, end in ends(cluster.bootstrap, topic).values())
 
 
 def copied_all(source: KafkaCluster, destination: KafkaCluster, topic: str, count: int) -> bool:

@@ -108,7 +108,11 @@ def _write(surveyor: Surveyor, wanted: Mapping[Partition, Position], did: str) -
     prepared(admin, mirror.ledger_topic, surveyor.ledger_replication())
     by = f"{_user()}@{platform.node()}"
     epoch = take_over(
-        connection, mirror.ledger_topic, run=f"{did} by {run_name()}", source_id=surveyor.source.cluster_id()
+        connection,
+        mirror.ledger_topic,
+        run=f"{did} by {run_name()}",
+        source_id=surveyor.source.cluster_id(),
+        known=surveyor.ledger(),
     )
     task = WriteTask(
         mirror=mirror.name,

@@ -48,6 +48,8 @@ def take_over(
     does not take the mirror back from another run.
     """
     state = deepcopy(known) if known is not None else LedgerState(topic)
+    if after is not None and state.read_to <= after:
+        _refuse_shorter(connection, state, run=run, after=after)
     refuse_taken(state, run=run, after=after)
     # 1. our epoch is the offset of our epoch record; 2. whoever registered before it may still write
     number, seen = _begun(connection, state, run=run, source_id=source_id, after=after)
@@ -68,8 +70,11 @@ def take_over(
 
 
 def refuse_taken(state: LedgerState, *, run: str, after: int | None) -> None:
-    """Raises Fenced when another run has begun an epoch since ours, and Refused when the ledger has forgotten ours."""
-    if after is None or state.epoch == after:
+    """Raises Fenced when another run has begun an epoch since ours, and Refused when the ledger has forgotten ours.
+
+    A state that was read up to an old answer says nothing of what stands past it.
+    """
+    if after is None or state.epoch == after or max(state.read_to - 1, state.epoch) < after:
         return
     if state.begun_by_another_than(run):
         raise Fenced(f"ledger {state.topic}: epoch {after} is over; {begun_by(state)}")
@@ -79,6 +84,16 @@ def refuse_taken(state: LedgerState, *, run: str, after: int | None) -> None:
             f"lost records, after an unclean election or with a disk; compare the topics at both ends, then set the "
             f"positions by hand and start again"
         )
+
+
+def _refuse_shorter(connection: Connection, state: LedgerState, *, run: str, after: int) -> None:
+    """The ledger was not read as far as our own last epoch: an old answer, or it lost its tail. Our own write tells."""
+    (barrier,) = append(connection, state.topic, [(records.barrier_key(), None)])
+    if barrier.offset <= after:
+        cut = deepcopy(state)
+        read_on(connection, cut, barrier.offset + 1, committed=False)
+        cut.read_to = after + 1  # what stood there is gone
+        refuse_taken(cut, run=run, after=after)
 
 
 def begun_by(state: LedgerState) -> str:

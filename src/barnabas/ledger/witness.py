@@ -19,13 +19,21 @@ class Witness:
     positions: Mapping[Partition, Position] = field(default_factory=dict)
 
     def refuse_lost(self, state: LedgerState) -> None:
-        """Raises Refused where a position went back (E). Who moves one by hand begins an epoch, which ends this run."""
+        """Raises Refused where a position went back (E).
+
+        One of a later epoch is newer, not lost: this run has moved it by `on_loss`. Who moves one by hand begins an
+        epoch of his own, which ends this run.
+        """
         now = state.positions()
         for partition, seen in sorted(self.positions.items()):
             found = now.get(partition)
-            if found is None or (found.topic_id == seen.topic_id and found.next < seen.next):
+            if found is None or _is_older(found, seen):
                 raise Refused(
                     f"ledger {state.topic}: {partition} has {f'position {found.next}' if found else 'no position'} and "
                     f"this run saw {seen.next} committed: the ledger lost records, after an unclean election or with a "
                     f"disk; going on would copy records twice: compare the topics at both ends, then `position set`"
                 )
+
+
+def _is_older(found: Position, seen: Position) -> bool:
+    return found.topic_id == seen.topic_id and found.epoch <= seen.epoch and found.next < seen.next
