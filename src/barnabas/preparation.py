@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.config.mirror import Mirror
-from barnabas.errors import Refused
+from barnabas.errors import Refused, Unavailable
 from barnabas.kafka.admin import eventually
 from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
@@ -62,7 +62,7 @@ def prepare(
     """
     mirror = surveyor.mirror
     plan = _plan(mirror, survey, doubts, met)
-    ledger_now = _ledger(surveyor, witness.topic_id)
+    ledger_now = _ledger(surveyor, witness)
     made = _make_topics(surveyor, plan)
     epoch = take_over(
         surveyor.to_destination,
@@ -139,11 +139,13 @@ def _batches(topics: Iterable[TopicDescription]) -> dict[str, int]:
     return {"batch.size": max(1, narrowest)} if narrowest < int(THROUGHPUT["batch.size"]) else {}
 
 
-def _ledger(surveyor: Surveyor, known_id: str | None) -> str:
+def _ledger(surveyor: Surveyor, witness: Witness) -> str:
     mirror, admin = surveyor.mirror, surveyor.destination
-    if known_id is not None:
+    if witness.topic_id is not None:
         there = admin.topics([mirror.ledger_topic]).get(mirror.ledger_topic)
-        if there is None or there.topic_id != known_id:
+        if witness.is_missing(there is not None):
+            raise Unavailable(f"{admin.where}: there is no ledger {mirror.ledger_topic} now; asking once more")
+        if there is None or there.topic_id != witness.topic_id:
             raise Refused(
                 f'{admin.where}: ledger {mirror.ledger_topic} was deleted while mirror "{mirror.name}" ran; going on '
                 f"would copy everything again: set positions by hand, or start again to begin as `start` says"

@@ -42,3 +42,15 @@ def test_an_older_position_is_refused(position: Position) -> None:
 def test_a_position_that_is_gone_is_refused() -> None:
     with pytest.raises(Refused, match="has no position and this run saw 200 committed"):
         WITNESS.refuse_lost(ledger())
+
+
+def test_a_topic_that_one_broker_does_not_know_is_asked_for_again_a_few_times() -> None:
+    witness = Witness("topic")
+    assert [witness.is_missing(there) for there in (True, False, True, False, False, False)] == [
+        False,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]

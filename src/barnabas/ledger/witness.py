@@ -9,6 +9,8 @@ from barnabas.errors import Refused
 from barnabas.ledger.state import LedgerState
 from barnabas.model import Partition, Position
 
+MISSED_ANSWERS = 3
+
 
 @dataclass
 class Witness:
@@ -17,6 +19,12 @@ class Witness:
     topic_id: str | None = None
     epoch: int | None = None
     positions: Mapping[Partition, Position] = field(default_factory=dict)
+    _missed: int = 0  # answers in a row that know no such topic
+
+    def is_missing(self, there: bool) -> bool:
+        """Whether to ask again, with a new client: one broker that knows no such topic may be behind the others."""
+        self._missed = 0 if there else self._missed + 1
+        return 0 < self._missed < MISSED_ANSWERS
 
     def refuse_lost(self, state: LedgerState) -> None:
         """Raises Refused where a position went back (E).
