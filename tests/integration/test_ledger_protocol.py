@@ -121,6 +121,7 @@ def test_a_ledger_that_lost_its_tail_is_found_by_every_one_who_knows_more(forget
         wait_until(lambda: followed(tail) < 0, 60, "the tail to see that it is ahead of the ledger")
     with pytest.raises(Unavailable):
         commit(later, ledger, 300, epoch)
+    later.producer.abort()  # as a task does after any error
     again = take_over(to, ledger, run="ours", source_id="S", after=epoch.number)
     with pytest.raises(Refused, match=r"orders-0 has position 100 and this run saw 200 committed: the ledger lost"):
         witness.refuse_lost(again.state)
@@ -164,17 +165,13 @@ def test_a_mirror_whose_ledger_loses_its_tail_stops_and_copies_nothing_twice(
     wait_until(lambda: count_of(forgetful.bootstrap, topic) >= 100, 240, "the first records")
     cut_at = ends(forgetful.bootstrap, ledger)[0][1]
     produce(source.bootstrap, topic, [Record(b"k", b"b%d" % i, (), 1000) for i in range(100)])
-    wait_until(lambda: copied_all(source, forgetful, topic, 200), 240, "the rest")
+    wait_until(lambda: count_of(forgetful.bootstrap, topic) == 200, 240, "the rest")
     forgetful.kill()
     cut_log(forgetful, ledger, at=cut_at)
     forgetful.start_broker(0)
     mirror = run.wait(240)[f"m-{topic}"]
     assert mirror["state"] == "refused" and "the ledger lost records" in mirror["error"]
     assert copied(source.bootstrap, forgetful.bootstrap, topic) == 200
-
-
-def copied_all(source: KafkaCluster, destination: KafkaCluster, topic: str, count: int) -> bool:
-    return copied(source.bootstrap, destination.bootstrap, topic) == count
 
 
 def test_signs_of_life_are_judged_by_the_brokers_clock_and_not_by_ours(
