@@ -19,11 +19,17 @@ class TlsServer:
 
 
 @contextmanager
-def tls_server(directory: Path, names: Sequence[str], days: int = 30) -> Iterator[TlsServer]:
-    """Listens on localhost; its certificate is good for the names and for so many days from now."""
+def tls_server(directory: Path, names: Sequence[str], days: int = 30, *, mutual: bool = False) -> Iterator[TlsServer]:
+    """Listens on localhost; its certificate is good for the names and for so many days from now.
+
+    `mutual`: clients must show a certificate of the same authority.
+    """
     files = make_certificates(directory, names, timedelta(days=days))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.server)
+    if mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(files.ca)
     with socket.create_server(("localhost", 0)) as listening:
 
         def attend(plain: socket.socket) -> None:

@@ -22,7 +22,7 @@ from barnabas.lab.security import Mechanism, Protocol, Security
 from barnabas.patience import DENIED_CATCH_UP_SECONDS
 from tests.barnabas_runs import Run, count_of, ran, within
 from tests.kafka_io import Record, create_topic, delete_topics, produce, wait_until
-from tests.tls_server import tls_server
+from tests.tls_server import TlsServer, tls_server
 from tests.tunnel_ends import Ends, running
 
 SECONDS = 6.0
@@ -50,6 +50,27 @@ def told(name: str, block: dict[str, Any]) -> tuple[str, float]:
     return str(refused.value), time.monotonic() - began
 
 
+Cases = dict[str, tuple[dict[str, Any], tuple[str, ...]]]
+
+
+def certificates(expired: TlsServer, misnamed: TlsServer, mutual: TlsServer) -> Cases:
+    """Servers whose certificate, or whose clients' certificate, is not what it should be."""
+    return {
+        "expired certificate": (
+            {"bootstrap": expired.address, "tls": {"ca": str(expired.ca)}},
+            ("certificate has expired", "renew it"),
+        ),
+        "no certificate of ours": (
+            {"bootstrap": mutual.address, "tls": {"ca": str(mutual.ca)}},
+            ("alert", "`certificate` and `key` under `tls`"),
+        ),
+        "another host's certificate": (
+            {"bootstrap": misnamed.address, "tls": {"ca": str(misnamed.ca)}},
+            ("not valid for 'localhost'", "advertised.listeners"),
+        ),
+    }
+
+
 def test_each_way_of_not_being_let_in_is_told_within_seconds_with_address_cause_and_remedy(
     orange: KafkaCluster, destination: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -62,8 +83,9 @@ def test_each_way_of_not_being_let_in_is_told_within_seconds_with_address_cause_
     with (
         tls_server(tmp_path / "expired", ["localhost"], days=-1) as expired,
         tls_server(tmp_path / "host", ["elsewhere.invalid"]) as misnamed,
+        tls_server(tmp_path / "mutual", ["localhost"], mutual=True) as mutual,
     ):
-        cases: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+        cases: Cases = {
             "wrong password": (
                 {**secured, "tls": tls, "sasl": {**sasl, "password": f"file:{tmp_path}/wrong"}},
                 ("Authentication failed", "are user and password right?"),
@@ -82,14 +104,7 @@ def test_each_way_of_not_being_let_in_is_told_within_seconds_with_address_cause_
             "plaintext to a TLS listener": ({**secured, "sasl": sasl}, ("speaks TLS", "`tls`")),
             "nothing to a secured listener": (secured, ("speaks TLS", "`tls`")),
             "untrusted CA": ({**secured, "tls": True, "sasl": sasl}, ("certificate", "`tls.ca`")),
-            "expired certificate": (
-                {"bootstrap": expired.address, "tls": {"ca": str(expired.ca)}},
-                ("certificate has expired", "renew it"),
-            ),
-            "another host's certificate": (
-                {"bootstrap": misnamed.address, "tls": {"ca": str(misnamed.ca)}},
-                ("not valid for 'localhost'", "advertised.listeners"),
-            ),
+            **certificates(expired, misnamed, mutual),
         }
         with ThreadPoolExecutor(len(cases)) as pool:
             found = dict(zip(cases, pool.map(lambda c: told(*c), ((n, b) for n, (b, _) in cases.items())), strict=True))

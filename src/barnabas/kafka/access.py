@@ -13,6 +13,10 @@ SURE_SECONDS = 2.0  # without any answer
 SURE_TIMES = 2  # the same cause was reported
 
 DENIALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+ALERT = "SSL alert number"  # after a handshake of TLS 1.3, where librdkafka reports a broken connection
+ACQUIRING = "Failed to acquire SASL OAUTHBEARER token"  # reported once in a long while, and before any connection
+# What a token endpoint answers to a client that it knows or does not; anything else may be an outage (RFC 6749, 5.2).
+CLIENT_REFUSED = ("invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope", "access_denied")
 
 
 class Access:
@@ -31,7 +35,10 @@ class Access:
             self._down = True
             return
         self.last = error.str()
-        if error.code() in DENIALS:
+        if ACQUIRING in self.last:
+            if any(word in self.last for word in CLIENT_REFUSED):
+                self._down, self._denials = True, [error] * SURE_TIMES
+        elif error.code() in DENIALS or ALERT in self.last:
             self._denials = [*self._denials[1 - SURE_TIMES :], error]
 
     def answered(self) -> None:
@@ -51,4 +58,12 @@ class Access:
             reason = mismatch(self._settings, certificate=cause is not None and cause.code() == KafkaError._SSL)
             if reason is not None:
                 return AccessDenied(f"{where}: {reason}")
-        return AccessDenied(f"{where}: {cause.str()}: {MEANINGS[cause.code()][1]}") if cause else None
+        return AccessDenied(f"{where}: {cause.str()}: {_meaning(cause)}") if cause else None
+
+
+def _meaning(cause: KafkaError) -> str:
+    if ALERT in cause.str():
+        return "does the broker accept our certificate? (`certificate` and `key` under `tls`)"
+    if ACQUIRING in cause.str():
+        return "are `client_id`, `client_secret` and `scope` right?"
+    return MEANINGS[cause.code()][1]
