@@ -25,7 +25,7 @@ pytest_plugins = ["tests.hosted", "tests.schema_lands"]
 
 UNKNOWN = 2_000_000_000
 GUIDS = [uuid.UUID(int=number) for number in (1, 2)]
-PLAIN = [b"plain text", b"", b"\x00\x01", b"\x01\x00\x00\x00\x05abc", prefixed(UNKNOWN, b"abc"), None]
+PLAIN = [b"plain text", b"", b"\x00\x01", b"\x01\x00\x00\x00\x05abc", prefixed(0, b"abc"), None]
 
 
 def history(lands: Lands) -> list[Schema]:
@@ -164,6 +164,9 @@ def _carriers(ruled: Ruled) -> None:
     plain = [Record(keys({"number": n}, key_of(lands.topic("mixed"))), value, (), 5) for n, value in enumerate(PLAIN)]
     ruled.add("auto", filled(lands, "mixed", [*mixed, *plain]), schemas={"key": "auto", "value": "auto"})
     ruled.add("pass", lands.topic("mixed"), schemas={}, on_bad_schema="pass")
+    unknown = filled(lands, "unknown", [Record(b"k", v, (), 1) for v in (b"plain", prefixed(UNKNOWN, b"abc"))])
+    ruled.add("unknown", unknown, schemas={"value": "auto"})
+    ruled.add("unknown-passed", unknown, schemas={"value": "auto"}, on_bad_schema="pass")
     orders(lands, lands.topic("guided"))
     headers = [(("__value_schema_id", b"\x01" + guid.bytes), ("other", b"\x01")) for guid in GUIDS]
     guided = [Record(b"k", b"%d" % number, headers[number % 2], 7) for number in range(40)]
@@ -171,7 +174,7 @@ def _carriers(ruled: Ruled) -> None:
 
 
 def test_every_mirror_that_its_rules_allow_has_copied_everything(ruled: Ruled) -> None:
-    refused = {"strict", "disordered", "incompatible"}
+    refused = {"strict", "disordered", "incompatible", "unknown"}
     states = {rule: ruled.state(rule) for rule in ruled.mirrors}
     assert states == {rule: "refused" if rule in refused else "done" for rule in ruled.mirrors}, ruled.ended
 
@@ -274,6 +277,16 @@ def test_auto_translates_what_names_a_known_schema_and_pass_lets_through_what_ca
     for original, copy in zip(here[count:], there[count:], strict=True):
         assert rest_of(copy.key) == rest_of(original.key)
         assert (id_of(copy.key) == id_of(original.key)) == (rule == "pass"), "pass has key: none"
+
+
+def test_auto_stops_at_an_unknown_id_that_may_name_another_schema_at_the_destination_unless_it_may_pass(
+    ruled: Ruled,
+) -> None:
+    said, topic = ruled.error("unknown"), ruled.lands.topic("unknown")
+    assert f"{topic}-0 offset 1: value: schema id {UNKNOWN} is unknown to the registry of" in said
+    assert "`pass` to copy them as they are" in said
+    assert len(ruled.there("unknown", "unknown")) == 1
+    assert [record.value for record in ruled.there("unknown", "unknown-passed")][1] == prefixed(UNKNOWN, b"abc")
 
 
 def test_guids_in_headers_stay_and_their_schemas_are_at_the_destination(ruled: Ruled) -> None:

@@ -59,9 +59,9 @@ def simply(payload: bytes | None, route: int, carried: Carried) -> tuple[bytes |
     if payload is None or carried == "none":
         return payload, False
     number = schema_id(payload)
-    if number is None or number == UNKNOWN:
+    if number is None:
         return payload, carried == "registry"
-    if number == MISPLACED:
+    if number in (UNKNOWN, MISPLACED):
         return payload, True
     return prefixed(becomes(number, route), payload[5:]), False
 
@@ -209,6 +209,18 @@ def test_auto_leaves_headers_it_does_not_know() -> None:
     done = translate(ours, pa.array([prefixed(2, b"v"), prefixed(2, b"v")]), headers=pa.array(rows, HEADERS))
     assert done.bad == ()
     assert done.values.to_pylist() == [prefixed(2, b"v"), prefixed(2000, b"v")]
+
+
+def test_auto_takes_an_id_that_no_registry_gives_out_for_bytes_and_any_other_unknown_id_for_a_bad_record() -> None:
+    ours, _ = translator(key="auto", value="auto")
+    ours._resolver.destination_id = lambda *_: Unresolved("unknown", known=False)  # type: ignore[method-assign]
+    numbers = [0, 2**31, 2**32 - 1, 1, 2**31 - 1]
+    payloads = [*(prefixed(number, b"rest") for number in numbers), b"\x01\x00\x00\x00\x01x", b"\x00\x00", b""]
+    done = translate(ours, pa.array(payloads))
+    assert done.reasons() == dict.fromkeys((3, 4), "value: unknown")
+    assert done.values.to_pylist() == payloads
+    done = translate(ours, pa.nulls(len(payloads), pa.binary()), keys=pa.array(payloads))
+    assert done.reasons() == dict.fromkeys((3, 4), "key: unknown")
 
 
 class Answers(Resolver):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.errors import Refused, Unavailable
+from barnabas.schemas.registry import LARGEST_ID
 from barnabas.schemas.resolver import Resolver, Unresolved
 from barnabas.schemas.settings import Side, TranslationSettings
 from barnabas.schemas.wire import GUID_HEADERS, MAGIC, PREFIX_BYTES, guid
@@ -138,7 +139,11 @@ class Translator:
         return layout.holding(data), bad + unresolved
 
     def _resolved(self, side: Side, rows: Ints, ids: Ints, routes: int | Ints) -> tuple[Ints, list[Bad]]:
-        """The new id of each row, the old one where there is none; and why there is none."""
+        """The new id of each row, the old one where there is none; and why there is none.
+
+        With `auto`, a number that no registry gives out is part of other bytes. Any other unknown id may name another
+        schema at the destination, so such a record is bad there too.
+        """
         joined = _joined(routes if isinstance(routes, int) else routes[rows], ids)
         distinct = joined[:1] if (joined == joined[0]).all() else np.unique(joined)
         index = np.searchsorted(distinct, joined)
@@ -148,7 +153,7 @@ class Translator:
             found = self._resolver.destination_id(both >> ROUTE_SHIFT, side, both & LOW_BITS)
             if not isinstance(found, Unresolved):
                 new[at] = found
-            elif found.known or self._rules.carried(side) == "registry":
+            elif found.known or self._rules.carried(side) == "registry" or 0 < both & LOW_BITS <= LARGEST_ID:
                 bad += _bad(rows[index == at], f"{side}: {found.reason}")
         return new[index], bad
 
