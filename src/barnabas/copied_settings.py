@@ -24,6 +24,12 @@ COPIED_SETTINGS = (
     "segment.ms",
 )
 LARGEST_RECORD = 2**31 - 1
+QUARANTINE_SETTINGS = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "message.timestamp.type": "CreateTime",
+    "max.message.bytes": str(LARGEST_RECORD),  # a bad record of any size must find room
+}
 MUX_ROOM = 65_536
 
 

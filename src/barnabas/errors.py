@@ -9,6 +9,7 @@
         ├── Fenced       another run of the same mirror has taken over
         ├── Lost         source records are gone before they were copied
         └── BadRecord    a record that cannot be copied as it is, and the policy says stop
+            └── TooLarge a broker refused one for its size, and with it the whole batch
 
 A sentence in an error says where, what with its numbers, what it means and what to do.
 """
@@ -60,3 +61,7 @@ class Lost(Refused):
 
 class BadRecord(Refused):
     """A record that cannot be copied as it is."""
+
+
+class TooLarge(BadRecord):
+    """A broker refused a record for its size; it does not say which."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas.config.mirror import Mirror
-from barnabas.copied_settings import carrying_settings, wanted_settings
+from barnabas.copied_settings import QUARANTINE_SETTINGS, carrying_settings, wanted_settings
 from barnabas.errors import Lost, Refused
 from barnabas.ledger.state import LedgerState
 from barnabas.losses import FoundLoss, found_loss
@@ -29,6 +29,7 @@ class Survey:
     ledger: LedgerState | None
     cuts: Mapping[Partition, int] = field(default_factory=dict)  # where leader epochs end that had our positions
     at: int = 0  # milliseconds when it was made
+    ledger_replication: int = 1  # of the ledger and of the quarantine
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ def planned(mirror: Mirror, survey: Survey, met: Mapping[str, tuple[str, int]] |
     demuxed = tuple(_demuxed_route(name, *origin) for name, origin in sorted((met or {}).items()))
     _refuse_ambiguous(mirror, (*routes, *(replace(route, source=route.destination) for route in demuxed)))
     creations, growths = _preparations(mirror, demuxed if mirror.kind == "demux" else routes, survey, known)
+    if mirror.sets_aside and mirror.quarantine_topic not in survey.destination:
+        quarantine = Creation(mirror.quarantine_topic, 1, survey.ledger_replication, QUARANTINE_SETTINGS)
+        creations = (*creations, quarantine)
     stretches: dict[Partition, Stretch] = {}
     found = found_losses(survey)
     for route in routes:

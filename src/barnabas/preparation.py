@@ -13,21 +13,18 @@ from barnabas.kafka.producer import THROUGHPUT
 from barnabas.ledger import records, topic
 from barnabas.ledger.takeover import Epoch, take_over
 from barnabas.ledger.witness import Witness
+from barnabas.lessons import Lessons
 from barnabas.losses import Doubts
-from barnabas.model import USUAL_LARGEST, Followed, Partition, Position, TopicDescription
+from barnabas.model import USUAL_LARGEST, Followed, Partition, Position, Properties, TopicDescription
 from barnabas.plan import Plan, Survey, found_losses, planned
 from barnabas.spoke import Spoke
 from barnabas.survey import Surveyor
-from barnabas.worker.task import WriteTask
+from barnabas.worker.task import Limits, WriteTask
 from barnabas.worker.writer import write_all
 
+COMPRESSION = ("compression.type", "compression.codec")  # two names of one setting
+CLIENT_BYTES = 128  # what the client counts of a record beside its key, value and headers
 KEY_PARTITIONER = {"partitioner": "murmur2_random"}  # the Java client's choice for records with a key
-QUARANTINE_SETTINGS = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-    "message.timestamp.type": "CreateTime",
-    "max.message.bytes": str(2**31 - 1),  # a bad record of any size must find room
-}
 
 
 @dataclass(frozen=True)
@@ -48,20 +45,11 @@ class Prepared:
 
 
 def prepare(
-    surveyor: Surveyor,
-    survey: Survey,
-    *,
-    run: str,
-    witness: Witness,
-    doubts: Doubts,
-    met: Mapping[str, tuple[str, int]] | None = None,
+    surveyor: Surveyor, survey: Survey, lessons: Lessons, *, run: str, witness: Witness, doubts: Doubts
 ) -> Prepared:
-    """Makes ready what the plan asks for and takes the mirror over.
-
-    `witness`: what this run knows of the ledger; `met`: the topics that a demux has met so far.
-    """
+    """Makes ready what the plan asks for and takes the mirror over. `witness`: what this run knows of the ledger."""
     mirror = surveyor.mirror
-    plan = _plan(mirror, survey, doubts, met)
+    plan = _plan(mirror, survey, doubts, lessons.hub.met)
     ledger_now = _ledger(surveyor, witness)
     made = _make_topics(surveyor, plan)
     epoch = take_over(
@@ -74,8 +62,9 @@ def prepare(
     )
     witness.refuse_lost(epoch.state)
     survey = surveyor.surveyed_again(survey, epoch.state)
-    plan = _plan(mirror, survey, doubts, met)
-    task = _task(surveyor, plan, epoch, [*{**survey.destination, **made}.values()])
+    plan = _plan(mirror, survey, doubts, lessons.hub.met)
+    back = survey.source if mirror.kind == "demux" else {}  # what a replay may put back
+    task = _task(surveyor, plan, epoch, {**back, **survey.destination, **made}, lessons)
     known = epoch.state.takes, epoch.state.spread
     fresh = _seen_first(plan, survey)
     seen = {**epoch.state.followed, **fresh}
@@ -83,8 +72,10 @@ def prepare(
     return Prepared(plan, epoch, task, ledger_now, seen, {t.name: t.keeps_deletions for t in survey.source.values()})
 
 
-def _task(surveyor: Surveyor, plan: Plan, epoch: Epoch, destinations: Iterable[TopicDescription]) -> WriteTask:
-    """What the writers of this epoch must know."""
+def _task(
+    surveyor: Surveyor, plan: Plan, epoch: Epoch, topics: Mapping[str, TopicDescription], lessons: Lessons
+) -> WriteTask:
+    """What the writers of this epoch must know; `topics` are those that they may write to."""
     mirror = surveyor.mirror
     return WriteTask(
         mirror=mirror.name,
@@ -94,17 +85,15 @@ def _task(surveyor: Surveyor, plan: Plan, epoch: Epoch, destinations: Iterable[T
         looked_to=epoch.state.read_to,
         destination=surveyor.to_destination,
         routes={route.number: route for route in plan.routes},
-        producer={
-            **_batches(destinations),
-            **mirror.producer,
-            **(KEY_PARTITIONER if mirror.partitioning == "key" else {}),
-        },
+        producer=_producer(mirror, topics.values()),
         partitioning=mirror.partitioning,
         zero_timestamps=mirror.zero_timestamps,
         spread=plan.spread,
         spoke=_spoke(surveyor, plan) if mirror.kind == "mux" else None,
         demuxed={route.destination: route for route in plan.demuxed} if mirror.kind == "demux" else None,
+        declined=lessons.hub.declined,
         on_bad_record=mirror.on_bad_record,
+        limits=_limits(surveyor, topics, strict=lessons.strict),
         schemas=surveyor.translation(plan.demuxed if mirror.kind == "demux" else plan.routes),
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
@@ -133,10 +122,28 @@ def _spoke(surveyor: Surveyor, plan: Plan) -> Spoke:
     return Spoke(mirror.identifier or "", surveyor.to_source.bootstrap, plan.source_id, mirror.intermediate_topic)
 
 
+def _producer(mirror: Mirror, topics: Iterable[TopicDescription]) -> Properties:
+    by_key = KEY_PARTITIONER if mirror.partitioning == "key" else {}
+    return {**_batches(topics), **mirror.producer, **by_key}
+
+
 def _batches(topics: Iterable[TopicDescription]) -> dict[str, int]:
     """librdkafka has one batch size for all topics, and splits no batch that a topic refuses: the narrowest counts."""
     narrowest = min((topic.largest for topic in topics), default=USUAL_LARGEST) * 9 // 10
     return {"batch.size": max(1, narrowest)} if narrowest < int(THROUGHPUT["batch.size"]) else {}
+
+
+def _limits(surveyor: Surveyor, topics: Mapping[str, TopicDescription], *, strict: bool) -> Limits:
+    """How large a record may be. Where the producer compresses, only the broker knows, until it has refused one."""
+    mirror = surveyor.mirror
+    settings = {**THROUGHPUT, **surveyor.to_destination.properties, **mirror.producer}
+    queue = int(settings["queue.buffering.max.kbytes"]) * 1024
+    client = min(queue, int(settings["message.max.bytes"])) - CLIENT_BYTES
+    compresses = {str(settings.get(key, "none")) for key in COMPRESSION} != {"none"}
+    largest = {name: there.largest for name, there in topics.items()}
+    aside = min(client, largest.pop(mirror.quarantine_topic, client))
+    limits = Limits(largest, min([client, *largest.values()]), client, aside, compresses)
+    return limits if strict or not compresses else limits.lenient()
 
 
 def _ledger(surveyor: Surveyor, witness: Witness) -> str:
@@ -160,8 +167,6 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> dict[str, TopicDescription]:
         admin.create(creation.topic, creation.partitions, creation.replication, creation.settings)
     for growth in plan.growths:
         admin.grow(growth.topic, growth.to)
-    if _has_quarantine(surveyor.mirror) and not admin.topics([surveyor.mirror.quarantine_topic]):
-        admin.create(surveyor.mirror.quarantine_topic, 1, surveyor.ledger_replication(), QUARANTINE_SETTINGS)
     wanted = {c.topic: c.partitions for c in plan.creations} | {g.topic: g.to for g in plan.growths}
 
     def ready() -> dict[str, TopicDescription] | None:
@@ -170,11 +175,6 @@ def _make_topics(surveyor: Surveyor, plan: Plan) -> dict[str, TopicDescription]:
         return there if whole else None
 
     return eventually(ready, 30, f"{admin.where}: new topics and partitions {sorted(wanted)}")
-
-
-def _has_quarantine(mirror: Mirror) -> bool:
-    schemas = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"
-    return schemas or (mirror.kind == "demux" and mirror.on_bad_record == "quarantine")
 
 
 def _note_beginnings(

@@ -1,30 +1,35 @@
 """Records that were set aside: read them, and try them again exactly once.
 
 A replay is a run of the mirror like any other: an epoch of its own, and a transaction that holds the records and
-the quarantine's own position in the ledger. What still cannot be copied goes to the quarantine's end. Where a record
-of a demux belongs, only its headers tell, which Spark reads: such records go back to the intermediate topic.
+the quarantine's own position in the ledger. What still cannot be copied goes to the quarantine's end with the reason:
+no record blocks the others. Where a record of a demux belongs, only its headers tell, which Spark reads: such records
+go back to the intermediate topic.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Message
 
-from barnabas.errors import BadRecord
+from barnabas.errors import TooLarge
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.model import Connection, Offsets, Partition, Position
-from barnabas.worker.rows import ANY_PARTITION, QUARANTINE
+from barnabas.worker.aside import LEFT_OUT, QUARANTINE, TIMESTAMP, written_aside
+from barnabas.worker.headers import DAMAGE
+from barnabas.worker.rows import rows
 from barnabas.worker.task import WriteTask
-from barnabas.worker.translate import translator
+from barnabas.worker.unwritable import record_bytes
 from barnabas.worker.writer import write_all
 
 MOST_RECORDS, MOST_BYTES = 5_000, 32_000_000  # of one transaction, which must end before its time limit
 PLACES = ("topic", "partition", "offset", "reason")
+STRANGE = "it does not state where it came from: somebody else wrote it"
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -41,6 +46,7 @@ class SetAside:
     key: bytes | None
     value: bytes | None
     millis: int
+    left_out: bytes | None = None  # what was too large for the quarantine
 
     @property
     def size(self) -> int:
@@ -64,25 +70,31 @@ def read(connection: Connection, topic: str, first: int, until: int) -> Iterator
 
 
 def _set_aside(message: Message, where: str) -> SetAside:
-    headers: list[Any] = list(message.headers() or [])
+    """The record with what its headers say; one that somebody else wrote comes from the quarantine itself."""
+    try:
+        headers: list[Any] = list(message.headers() or [])
+    except UnicodeDecodeError:  # no record of ours
+        headers = []
     said = {name: value or b"" for name, value in headers if name.startswith(f"{QUARANTINE}.")}
+    at = message.offset() or 0
     try:
         topic, partition, offset, reason = (said[f"{QUARANTINE}.{place}"].decode() for place in PLACES)
-        return SetAside(
-            at=message.offset() or 0,
-            topic=topic,
-            partition=int(partition),
-            offset=int(offset),
-            reason=reason,
-            headers=tuple(pair for pair in headers if not pair[0].startswith(f"{QUARANTINE}.")),
-            key=message.key(),
-            value=message.value(),
-            millis=message.timestamp()[1],
-        )
+        place = topic, int(partition), int(offset)
+        millis = int(said.get(f"{QUARANTINE}.{TIMESTAMP}", message.timestamp()[1]))
     except (KeyError, ValueError):
-        raise BadRecord(
-            f"{where}: offset {message.offset()} does not say where it came from; somebody else wrote it"
-        ) from None
+        place, reason, millis = (message.topic() or where, 0, at), STRANGE, message.timestamp()[1]
+    return SetAside(
+        at=at,
+        topic=place[0],
+        partition=place[1],
+        offset=place[2],
+        reason=reason,
+        headers=tuple(pair for pair in headers if not pair[0].startswith(f"{QUARANTINE}.")),
+        key=message.key(),
+        value=message.value(),
+        millis=millis,
+        left_out=said.get(f"{QUARANTINE}.{LEFT_OUT}"),
+    )
 
 
 def batches(found: Iterable[SetAside]) -> Iterator[list[SetAside]]:
@@ -99,38 +111,115 @@ def batches(found: Iterable[SetAside]) -> Iterator[list[SetAside]]:
         yield batch
 
 
-def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> tuple[int, int]:
-    """Tries the records again in one transaction; how many went on and how many were set aside once more."""
-    routes = {route.source: route for route in task.routes.values()}
-    moved = [routes.get(record.topic) for record in batch]
-    if task.schemas is None or None in moved:
-        unknown = sorted({record.topic for record, route in zip(batch, moved, strict=True) if route is None})
-        raise BadRecord(f'mirror "{task.mirror}": {unknown or "its records"} are not in the plan any more')
-    done = translator(task.schemas, task.epoch).translate(
-        routes=pa.array([route.number for route in moved if route], pa.int64()),
-        keys=pa.array([record.key for record in batch], pa.binary()),
-        values=pa.array([record.value for record in batch], pa.binary()),
-        headers=pa.array([[{"key": k, "value": v} for k, v in record.headers] for record in batch], HEADERS),
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a portion: how many records moved on, and why each of the others was set aside once more."""
+
+    moved: int
+    again: Counter[str]
+
+
+def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside], *, puts_back: bool) -> Outcome:
+    """Tries the records again in one transaction. What still cannot be copied is set aside once more.
+
+    `puts_back`: a demux' records go back, as they came, to the partitions they came from; its next run tries them.
+    """
+    tried = _put_back if puts_back else _tried
+    task = replace(task, on_bad_record="quarantine", on_bad="pass" if task.on_bad == "pass" else "quarantine")
+    if task.limits is not None and task.limits.compresses:
+        try:
+            return _replayed(replace(task, limits=task.limits.lenient()), quarantine_id, batch, tried)
+        except TooLarge:  # a broker does not say which record it refused: sizes before compression decide
+            pass
+    return _replayed(task, quarantine_id, batch, tried)
+
+
+Outgoing = list[tuple[Any, ...]]
+
+
+def _replayed(task: WriteTask, quarantine_id: str, batch: list[SetAside], tried: Any) -> Outcome:
+    stuck = {record.at: why for record in batch if (why := _stuck(task, record)) is not None}
+    outgoing, again = tried(task, [record for record in batch if record.at not in stuck])
+    for record in batch:
+        if record.at in stuck:
+            outgoing.append(_once_more(task, record, stuck[record.at]))
+            again[stuck[record.at]] += 1
+    _write(task, quarantine_id, batch, outgoing)
+    return Outcome(len(batch) - again.total(), again)
+
+
+def _stuck(task: WriteTask, record: SetAside) -> str | None:
+    """Why a record cannot even be tried."""
+    if record.left_out is not None or record.topic == task.quarantine:
+        return record.reason
+    if all(route.source != record.topic for route in task.routes.values()):
+        return f"topic {record.topic} is not in `from`, or not at the source any more"
+    return None
+
+
+def _once_more(task: WriteTask, record: SetAside, reason: str) -> tuple[Any, ...]:
+    aside = written_aside(
+        task,
+        place=(record.topic, record.partition, record.offset),
+        reason=reason,
+        key=record.key,
+        value_bytes=-1 if record.value is None else len(record.value),
+        headers=list(record.headers),
+        millis=record.millis,
+        left_out=record.left_out,
     )
-    reasons, keys, values = done.reasons(), done.keys.to_pylist(), done.values.to_pylist()
-    outgoing: list[tuple[Any, ...]] = []
-    for row, (record, route) in enumerate(zip(batch, moved, strict=True)):
-        headers: list[Any] = list(record.headers)
-        if row in reasons:
-            said = (record.topic, str(record.partition), str(record.offset), reasons[row])
-            headers += [(f"{QUARANTINE}.{place}", text.encode()) for place, text in zip(PLACES, said, strict=True)]
-        topic = task.quarantine if row in reasons or route is None else route.destination
-        kept = record.partition if task.partitioning == "keep" else ANY_PARTITION
-        partition = 0 if row in reasons else kept
-        outgoing.append((topic, values[row], keys[row], partition, None, None, record.millis, headers))
-    _write(task, quarantine_id, batch, outgoing)
-    return len(batch) - len(reasons), len(reasons)
+    value = record.value if aside.has_value else None
+    return task.quarantine, value, aside.key, 0, None, None, aside.millis, aside.headers
 
 
-def put_back(task: WriteTask, quarantine_id: str, batch: list[SetAside]) -> None:
-    """A demux' records go back, as they came, to the partitions they came from: its next run tries them again."""
-    outgoing = [(r.topic, r.value, r.key, r.partition, None, None, r.millis, list(r.headers)) for r in batch]
-    _write(task, quarantine_id, batch, outgoing)
+def _tried(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter[str]]:
+    """The records as a run would write them."""
+    if not batch:
+        return [], Counter()
+    numbers = {route.source: route.number for route in task.routes.values()}
+    ready = rows(
+        task,
+        pa.RecordBatch.from_pydict(
+            {
+                "key": pa.array([record.key for record in batch], pa.large_binary()),
+                "value": pa.array([record.value for record in batch], pa.large_binary()),
+                "headers": pa.array([[{"key": k, "value": v} for k, v in r.headers] for r in batch], HEADERS),
+                "route": pa.array([numbers[record.topic] for record in batch], pa.int64()),
+                "partition": pa.array([record.partition for record in batch], pa.int32()),
+                "offset": pa.array([record.offset for record in batch], pa.int64()),
+                "millis": pa.array([record.millis for record in batch], pa.int64()),
+            }
+        ),
+    )
+    nothing = [None] * len(batch)
+    columns = (ready.keys, ready.partitions, nothing, nothing, ready.millis, ready.headers)
+    reasons = (dict(ready.headers[row] or ())[f"{QUARANTINE}.reason"] or b"" for row in ready.quarantined)
+    again = Counter(reason.decode() for reason in reasons)
+    return list(zip(ready.topics, ready.values.to_pylist(), *columns, strict=True)), again
+
+
+def _put_back(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter[str]]:
+    outgoing: Outgoing = []
+    again: Counter[str] = Counter()
+    for r in batch:
+        why = _not_to_be_put_back(task, r)
+        if why is None:
+            outgoing.append((r.topic, r.value, r.key, r.partition, None, None, r.millis or 1, list(r.headers)))
+        else:
+            outgoing.append(_once_more(task, r, why))
+            again[why] += 1
+    return outgoing, again
+
+
+def _not_to_be_put_back(task: WriteTask, record: SetAside) -> str | None:
+    if any(DAMAGE in name for name, _ in record.headers):
+        return record.reason  # its name is not here any more
+    key, value = (-1 if part is None else len(part) for part in (record.key, record.value))
+    size = record_bytes(key, value, list(record.headers))
+    largest = task.limits.largest.get(record.topic) if task.limits else None
+    if largest is not None and size > largest:
+        return f"{size:,} bytes are more than topic {record.topic} takes, {largest:,}: raise max.message.bytes"
+    return None
 
 
 def _write(task: WriteTask, quarantine_id: str, batch: list[SetAside], outgoing: list[tuple[Any, ...]]) -> None:

@@ -21,12 +21,13 @@ from barnabas import failures, missing, query, session
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
-from barnabas.errors import BarnabasError, Refused, TopicsNeeded, Unavailable
+from barnabas.errors import BarnabasError, Refused, Unavailable
 from barnabas.follower import Follower
 from barnabas.kafka.sample import RECORDS_OF_EACH, mean_record_bytes
 from barnabas.ledger.alive import give_one
 from barnabas.ledger.takeover import Epoch, refuse_taken, release
 from barnabas.ledger.witness import Witness
+from barnabas.lessons import Lessons
 from barnabas.losses import Doubts
 from barnabas.model import Partition
 from barnabas.patience import Patience
@@ -82,8 +83,7 @@ class Replication:
         self._resolver: Resolver | None = None
         self._record_bytes: float | None = None  # of one, by a sample
         self._doubts = Doubts()
-        self._weighs = False  # whether its records are so large that batches of them are weighed
-        self._met: dict[str, tuple[str, int]] = {}  # by a demux: destination topic → source topic, partitions
+        self._lessons = Lessons(mirror)
 
     def run(self) -> None:
         """Copies until stopped, done or refused. Every failure in between ends an epoch and begins the next."""
@@ -99,12 +99,7 @@ class Replication:
                     break
                 if session.ended(self.spark):
                     failure = Refused(f"{self.where}: Spark's JVM is gone: killed, or out of memory? Start again")
-                if isinstance(failure, TopicsNeeded):
-                    self._met |= failure.needed()
-                    continue
-                if isinstance(failure, failures.BatchTooLarge) and not self._weighs and session.can_weigh(self.spark):
-                    log.info("%s; from here on batches are weighed", failure)
-                    self._weighs = True
+                if self._lessons.learn(failure, can_weigh=partial(session.can_weigh, self.spark)):
                     continue
                 well = self._moved or self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
@@ -121,7 +116,8 @@ class Replication:
     def _copy_for_an_epoch(self) -> bool:
         """One epoch: True when nothing is left to do, False when the topics changed and a new epoch is due."""
         surveyor = (Surveyor if self._witness.epoch is None else surveyor_anew)(self.configuration, self.mirror)
-        survey = self._asked(lambda: surveyor.survey(self._topics_seen, self._met))
+        survey = self._asked(lambda: surveyor.survey(self._topics_seen, self._lessons.hub.names))
+        self._lessons.hub.admit(survey.destination)
         self._absent = missing.told(survey, self._absent, self.configuration, self.mirror, ends=self.until_caught_up)
         if not survey.source:
             return self._no_topic()
@@ -140,7 +136,7 @@ class Replication:
         try:
             if self._record_bytes is None:
                 self._record_bytes = self._asked(lambda: self._sampled(surveyor, prepared))
-                self._weighs = session.too_large(self.spark, self._record_bytes)
+                self._lessons.weighs = session.too_large(self.spark, self._record_bytes)
             over = self._stream(prepared, watching, Follower(surveyor, prepared))
             return over
         except Abandoned:  # a thread of ours still uses the watch
@@ -157,7 +153,7 @@ class Replication:
     def _prepared(self, surveyor: Surveyor, survey: Survey) -> Prepared:
         if survey.ledger is not None:
             refuse_taken(survey.ledger, run=self.run_name, after=self._witness.epoch)
-        return prepare(surveyor, survey, run=self.run_name, witness=self._witness, doubts=self._doubts, met=self._met)
+        return prepare(surveyor, survey, self._lessons, run=self.run_name, witness=self._witness, doubts=self._doubts)
 
     def _end_epoch(self, watch: Watch | None, *, over: bool) -> None:
         if watch is not None:
@@ -285,7 +281,7 @@ class Replication:
             checkpoint=checkpoint,
             until_caught_up=self.until_caught_up,
             record_bytes=self._record_bytes or 0.0,
-            weighs=self._weighs,
+            weighs=self._lessons.weighs,
         )
 
     def _stop(self, running: StreamingQuery) -> None:

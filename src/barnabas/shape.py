@@ -22,7 +22,7 @@ def shaped(records: DataFrame, mirror: Mirror, plan: Plan) -> DataFrame:
     if mirror.kind != "demux":
         return transform.routed(_traced(records, mirror, plan), only=only)
     names = {"source": mirror.source, "destination": mirror.destination}
-    aside = mirror.schemas is not None and mirror.on_bad_schema == "quarantine"  # such records are set aside whole
+    aside = mirror.sets_aside  # such records are set aside as they came
     records = mux.demultiplexed(
         records, str(mirror.to), keep_headers=mirror.keep_mux_headers, names=names, as_came=aside
     )

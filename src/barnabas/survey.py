@@ -57,6 +57,8 @@ class Surveyor:
         offsets, ledger = found.offsets, found.ledger
         demux = self.mirror.kind == "demux"
         destinations = list(met) if demux else [destination_name(self.mirror, name) for name in source]
+        if self.mirror.sets_aside:
+            destinations.append(self.mirror.quarantine_topic)
         return replace(
             found,
             source_id=self.source.cluster_id(),
@@ -64,6 +66,7 @@ class Surveyor:
             starts=self._starts(offsets, ledger, seen),
             restarts=self.starting_at(self.mirror.start, offsets) if self.mirror.on_loss == "restart" else {},
             destination=self.destination.topics(destinations),
+            ledger_replication=self.ledger_replication() if self.mirror.sets_aside else 1,
         )
 
     def source_and_ledger(self, source: Mapping[str, TopicDescription]) -> Survey:

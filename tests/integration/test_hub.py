@@ -187,18 +187,29 @@ def test_a_record_that_does_not_say_where_it_belongs_is_stopped_at_or_set_aside(
     assert ("barnabas.quarantine.offset", b"1") in aside.headers
 
 
-def test_records_of_another_multiplexer_arrive_with_their_time_and_what_has_no_place_says_which_header(
+def test_records_of_another_multiplexer_arrive_and_what_has_no_place_or_orders_too_much_is_set_aside(
     tmp_path: Path, clusters: dict[str, KafkaCluster]
 ) -> None:
-    """Six headers behind the record's own, the time as RFC 3339, a record that came through it twice."""
+    """Six headers behind the record's own, the time as RFC 3339, a record that came through it twice.
+
+    One names no partition, and one a topic that nobody has, with 10,000 partitions.
+    """
     hub = clusters["hub"].bootstrap
     create_topic(hub, "mux-replication_other", 2)
     moments = [b"2026-01-02T03:04:05Z", b"2026-01-02T05:04:05.678+02:00", b"0001-01-01T00:00:00Z"]
     given = [Record(b"k", b"%d" % i, others(b"1", moment), 7_000 + i) for i, moment in enumerate(moments)]
     given.append(Record(b"k", b"twice", (*others(b"0", b"yesterday"), *others(b"1", moments[0])), 8_000))
     given.append(Record(b"k", b"lost", others(b"first", moments[0]), 9_000))
+    invented = {"MUX_SOURCE_TOPIC": b"invented", "MUX_SOURCE_TOPIC_PARTITIONS": b"10000"}
+    given.insert(0, Record(b"k", b"?", tuple({**dict(others(b"1", moments[0])), **invented}.items()), 9_000))
     produce(hub, "mux-replication_other", given)
-    mirror = {"name": "demux_other", "from": "mux-replication_other", "kind": "demux", "on_bad_record": "quarantine"}
+    mirror: dict[str, object] = {
+        "name": "demux_other",
+        "from": "mux-replication_other",
+        "kind": "demux",
+        "on_bad_record": "quarantine",
+    }
+    mirror["topics"] = {"create_at_most": 9}
     group = {"name": "other", "source": "hub", "destination": "hub", "mirrors": [mirror]}
     file = tmp_path / "other.yaml"
     content = {"clusters": {"hub": {"bootstrap": hub}}, "spark": QUICK, "groups": [group]}
@@ -213,6 +224,8 @@ def test_records_of_another_multiplexer_arrive_with_their_time_and_what_has_no_p
     code, listed = ran(tmp_path, "quarantine", "list", "-c", file, "--mirror", "demux_other")
     assert code == 0, listed.messages
     assert "header MUX_SOURCE_TOPIC_PARTITION holds 'first', no partition" in listed.output
+    assert "topic invented with 10,000 partitions is beyond what this demux may make" in listed.output
+    assert "invented" not in clusters["hub"].admin().list_topics(timeout=30).topics
 
 
 def others(partition: bytes, moment: bytes) -> tuple[tuple[str, bytes], ...]:

@@ -88,6 +88,10 @@ def test_a_demux_gives_the_hubs_consumers_the_schemas_that_the_spokes_producers_
     (moved,) = [record for record in read_all(there, topic) if rest_of(record.value) == rest_of(orders.odd.value)]
     assert read(moved.value, value_of(topic)) == {"number": 1, "added": 2}
     assert moved._replace(value=None, offset=-1) == orders.odd._replace(value=None)
+    produce(there, f"{demux}.quarantine", [Record(b"?", b"a stranger's", (), 1)])
+    code, replay = ran(tmp_path, "quarantine", "replay", "-c", file, "--mirror", demux)
+    assert (code, "0 records put back to be tried by the next run, 1 set aside again" in replay.output) == (1, True)
+    assert "1 × it does not state where it came from" in replay.output
 
 
 def _copied(host: Host, file: Path, arrived: Callable[[], bool]) -> None:

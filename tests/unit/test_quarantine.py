@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.copied_settings import QUARANTINE_SETTINGS
 from barnabas.errors import Refused
 from barnabas.model import Offsets, Position
-from barnabas.preparation import QUARANTINE_SETTINGS
 from barnabas.quarantine import MOST_BYTES, MOST_RECORDS, SetAside, batches, waiting
 from barnabas.worker.writer import patiently
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from barnabas.errors import TopicsNeeded
 from barnabas.model import Connection, Route
 from barnabas.plan import route_number
 from barnabas.schemas.settings import RegistrySettings, SchemaRules, TopicRoute, TranslationSettings
@@ -95,6 +97,30 @@ def test_a_record_that_cannot_be_translated_is_set_aside_with_the_headers_and_th
     assert headers[:2] == [OWN, MUX]
     assert dict(headers[2:])["barnabas.quarantine.offset"] == b"22"
     assert ready.quarantined == [LOST, UNTRANSLATED]
+
+
+def test_a_record_of_a_topic_that_a_demux_may_not_make_or_grow_is_set_aside_and_others_arrive() -> None:
+    task = task_of(
+        Route(7, "mux-replication_eu", "id", "{topic}", 1),
+        demuxed={"orders": Route(NUMBER, "orders", "", "orders", 2)},
+        declined=frozenset({"orders", "invented"}),
+        on_bad_record="quarantine",
+        quarantine="m.quarantine",
+    )
+    columns = COLUMNS | {
+        "to_topic": pa.array(["orders", "orders", "invented"]),
+        "to_partition": pa.array([1, 2, 0], pa.int32()),
+        "to_partitions": pa.array([2, 3, 10_000], pa.int32()),
+        "from_topic": pa.array(["orders", "orders", "invented"]),
+    }
+    made = rows(task, pa.RecordBatch.from_pydict(columns))
+    assert made.topics == ["orders", "m.quarantine", "m.quarantine"]
+    reason = (dict(made.headers[2] or [])["barnabas.quarantine.reason"] or b"").decode()
+    assert reason.startswith("topic invented with 10,000 partitions is beyond")
+    assert "topics.create_at_most" in reason
+    assert (made.headers[2] or [])[:2] == [OWN, MUX], "as it came"
+    with pytest.raises(TopicsNeeded):
+        rows(replace(task, declined=frozenset()), pa.RecordBatch.from_pydict(columns))
 
 
 @pytest.mark.parametrize(

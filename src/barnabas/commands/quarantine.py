@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from typing import Any
 
 from barnabas import quarantine
 from barnabas.commands.choose import chosen
+from barnabas.commands.failed import told
+from barnabas.commands.tables import printed
 from barnabas.config.load import Configuration
-from barnabas.errors import ConfigError, Refused
+from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError, ConfigError, Refused
 from barnabas.ledger.alive import runs
 from barnabas.ledger.takeover import release
 from barnabas.ledger.witness import Witness
+from barnabas.lessons import Lessons
 from barnabas.losses import Doubts
-from barnabas.model import Partition
+from barnabas.model import Partition, TopicDescription
 from barnabas.preparation import prepare
 from barnabas.quarantine import SetAside
 from barnabas.replicator import run_name
 from barnabas.survey import Surveyor
+
+MOST_REASONS = 20
 
 
 def add_parser(commands: Any, parents: list[argparse.ArgumentParser], formatted: argparse.ArgumentParser) -> None:
@@ -30,11 +37,13 @@ def add_parser(commands: Any, parents: list[argparse.ArgumentParser], formatted:
 
 
 def run(args: argparse.Namespace, configuration: Configuration) -> int:
+    if args.action == "list" and len(args.mirror) != 1:
+        return _list_all(args, configuration)
     if len(args.mirror) != 1:
         raise ConfigError(f"quarantine {args.action} needs one --mirror NAME")
     (mirror,) = chosen(args, configuration)
     surveyor = Surveyor(configuration, mirror)
-    topic = surveyor.destination.topics([mirror.quarantine_topic]).get(mirror.quarantine_topic)
+    topic = _topic(surveyor)
     if topic is None:
         if args.action == "list" and args.format == "json":
             print(json.dumps({"records": 0, "shown": []}, indent=2))
@@ -42,6 +51,46 @@ def run(args: argparse.Namespace, configuration: Configuration) -> int:
         print(f'mirror "{mirror.name}": nothing was set aside; there is no topic {mirror.quarantine_topic}')
         return 0
     return _list(args, surveyor, topic.topic_id) if args.action == "list" else _replay(surveyor, topic.topic_id)
+
+
+def _topic(surveyor: Surveyor) -> TopicDescription | None:
+    name = surveyor.mirror.quarantine_topic
+    return surveyor.destination.topics([name]).get(name)
+
+
+def _list_all(args: argparse.Namespace, configuration: Configuration) -> int:
+    """How many records each mirror has set aside; one whose cluster does not answer hides no other."""
+    found = [(mirror, _counted(configuration, mirror)) for mirror in chosen(args, configuration)]
+    if args.format == "json":
+        mirrors = [
+            {
+                "name": mirror.name,
+                "topic": mirror.quarantine_topic,
+                "records": None if isinstance(count, BarnabasError) else count,
+                "error": str(count) if isinstance(count, BarnabasError) else None,
+            }
+            for mirror, count in found
+        ]
+        print(json.dumps({"mirrors": mirrors}, indent=2))
+    else:
+        counts = [(m.name, m.quarantine_topic, c) for m, c in found if not isinstance(c, BarnabasError)]
+        printed("records set aside", ("mirror", "topic", "records"), counts)
+        for mirror, count in found:
+            if isinstance(count, BarnabasError):
+                print(f'mirror "{mirror.name}": not known: {count}')
+    return told(count for _, count in found if isinstance(count, BarnabasError))
+
+
+def _counted(configuration: Configuration, mirror: Mirror) -> int | BarnabasError:
+    try:
+        surveyor = Surveyor(configuration, mirror)
+        topic = _topic(surveyor)
+        if topic is None:
+            return 0
+        place = _waiting(surveyor, topic.topic_id)
+        return sum(1 for _ in quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *place))
+    except BarnabasError as error:
+        return error
 
 
 def _waiting(surveyor: Surveyor, quarantine_id: str) -> tuple[int, int]:
@@ -84,20 +133,26 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
             f'mirror "{mirror.name}" is a demux from "{mirror.source}" to "{mirror.destination}": what it set aside '
             f"would have to go back to another cluster, which no transaction spans: write it there by hand"
         )
-    prepared = prepare(surveyor, survey, run=f"quarantine replay by {run_name()}", witness=Witness(), doubts=Doubts())
-    moved = again = 0
+    lessons, run = Lessons(mirror), f"quarantine replay by {run_name()}"
+    lessons.strict = True
+    prepared = prepare(surveyor, survey, lessons, run=run, witness=Witness(), doubts=Doubts())
+    moved, again = 0, Counter[str]()
     try:
         place = _waiting(surveyor, quarantine_id)
         records = quarantine.read(surveyor.to_destination, mirror.quarantine_topic, *place)
         for batch in quarantine.batches(records):
-            if demux:
-                quarantine.put_back(prepared.task, quarantine_id, batch)
-                moved += len(batch)
-            else:
-                gone, left = quarantine.replay(prepared.task, quarantine_id, batch)
-                moved, again = moved + gone, again + left
+            outcome = quarantine.replay(prepared.task, quarantine_id, batch, puts_back=demux)
+            moved, again = moved + outcome.moved, again + outcome.again
     finally:
         release(surveyor.to_destination, mirror.ledger_topic, prepared.epoch, ends=True)
-    what = "put back to be tried by the next run" if demux else f"moved on, {again:,} set aside again"
-    print(f'mirror "{mirror.name}": {moved:,} records {what}')
-    return 0 if again == 0 else 1
+    left = again.total()
+    what = "put back to be tried by the next run" if demux else "moved on"
+    print(
+        f'mirror "{mirror.name}": {moved:,} records {what}'
+        + (f", {left:,} set aside again" if left or not demux else "")
+    )
+    for reason, count in again.most_common(MOST_REASONS):
+        print(f"  {count:,} × {reason}")
+    if len(again) > MOST_REASONS:
+        print(f"  and {len(again) - MOST_REASONS:,} more reasons: `quarantine list` shows each")
+    return 0 if left == 0 else 1

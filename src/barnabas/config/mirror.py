@@ -196,6 +196,12 @@ class Mirror(Strict):
         return self.intermediate or f"{MUX_TOPICS}{self.identifier}"
 
     @property
+    def sets_aside(self) -> bool:
+        """Whether bad records go to the quarantine, which then must be there."""
+        schemas = self.schemas is not None and self.on_bad_schema == "quarantine"
+        return schemas or self.on_bad_record == "quarantine"
+
+    @property
     def quarantine_topic(self) -> str:
         return f"{self.name}.quarantine"
 

@@ -53,6 +53,7 @@ class TopicRules(Strict):
     partitions: Count = _FROM_SOURCE
     settings: dict[str, Scalar] = Field(default_factory=dict)
     keep_in_step: bool = False
+    create_at_most: int = Field(default=10_000, ge=1, le=10 * MOST)  # partitions, by a demux in one run
 
     @field_validator("replication", "partitions", mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.errors import AccessDenied, BarnabasError, Refused, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, TooLarge, Unavailable
 
 _E = KafkaError
 MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
@@ -96,7 +96,7 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E.REBOOTSTRAP_REQUIRED: (Unavailable, "what we know of the cluster is out of date"),
     _E.KAFKA_STORAGE_ERROR: (Unavailable, "a broker's disk failed or is full"),
     _E.UNKNOWN_TOPIC_OR_PART: (Unavailable, "there is no such topic or partition, or the brokers do not know it yet"),
-    _E.MSG_SIZE_TOO_LARGE: (Refused, "a record is larger than the topic allows: raise its max.message.bytes"),
+    _E.MSG_SIZE_TOO_LARGE: (TooLarge, "a record is larger than the topic allows: raise its max.message.bytes"),
     _E.RECORD_LIST_TOO_LARGE: (Refused, "a batch is larger than the topic's segments"),
     _E.INVALID_TIMESTAMP: (Refused, "a timestamp is outside what the topic's message.timestamp.*.max.ms allow"),
     _E.INVALID_RECORD: (Refused, "the broker found a record invalid: a compacted topic takes no record without a key"),

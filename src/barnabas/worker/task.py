@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from barnabas import errors
@@ -15,6 +15,21 @@ from barnabas.schemas.settings import TranslationSettings
 from barnabas.spoke import Spoke
 
 _MARK = "barnabas-outcome"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a record may be, with its headers and what a batch of one record needs: bytes before compression."""
+
+    largest: Mapping[str, int]  # by destination topic: its max.message.bytes
+    narrowest: int  # of these and of what the client takes
+    client: int  # what this mirror's producer holds, for any topic
+    quarantine: int  # what it may write to the quarantine
+    compresses: bool = False  # whether the producer compresses: a broker may take what is larger before
+
+    def lenient(self) -> Limits:
+        """The same without those of topics: what a broker takes, it decides."""
+        return replace(self, largest={}, narrowest=self.client)
 
 
 @dataclass(frozen=True)
@@ -32,10 +47,12 @@ class WriteTask:
     spread: int = 0  # a mux: source partitions are spread over so many partitions of the intermediate topic
     spoke: Spoke | None = None  # a mux: what it tells of where records come from
     demuxed: Mapping[str, Route] | None = None  # a demux: destination topic → what is known of it
+    declined: frozenset[str] = frozenset()  # a demux: topics that it may not make, or grow
     on_bad_record: Literal["stop", "quarantine"] = "stop"
     zero_timestamps: Literal["stop", "as_one"] = "stop"
     schemas: TranslationSettings | None = None
     on_bad: Literal["stop", "pass", "quarantine"] = "stop"
+    limits: Limits | None = None  # None: sizes are not judged
     quarantine: str = ""  # the topic for records that are set aside
     looked_to: int = 0  # up to this offset of the ledger the driver has seen no newer epoch
 

@@ -1,0 +1,37 @@
+"""What failures have taught a run: how its next epoch differs from the one that failed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from barnabas.config.mirror import Mirror
+from barnabas.errors import BarnabasError, TooLarge, TopicsNeeded
+from barnabas.failures import BatchTooLarge
+from barnabas.hub_topics import HubTopics
+
+log = logging.getLogger(__name__)
+
+
+class Lessons:
+    """For all epochs of one run."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.hub = HubTopics(mirror)  # of a demux
+        self.weighs = False  # whether its records are so large that batches of them are weighed
+        self.strict = False  # whether sizes are judged before compression: a broker has refused a record
+        self._sets_aside = mirror.on_bad_record == "quarantine"
+
+    def learn(self, failure: BarnabasError, *, can_weigh: Callable[[], bool]) -> bool:
+        """Whether the next epoch differs because of this failure, and so may begin at once."""
+        if isinstance(failure, TopicsNeeded):
+            self.hub.meet(failure.needed())
+        elif isinstance(failure, BatchTooLarge) and not self.weighs and can_weigh():
+            log.info("%s; from here on batches are weighed", failure)
+            self.weighs = True
+        elif isinstance(failure, TooLarge) and not self.strict and self._sets_aside:
+            log.info("%s; from here on records are judged by their size before compression", failure)
+            self.strict = True
+        else:
+            return False
+        return True
