@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from barnabas.errors import AccessDenied, BarnabasError, Refused, Unavailable
+from barnabas.errors import AccessDenied, BadRecord, BarnabasError, Refused, Unavailable
+from barnabas.model import Partition
 from barnabas.worker.task import unmarked
 
 
@@ -12,7 +13,18 @@ class BatchTooLarge(Unavailable):
     """A batch of large records did not fit into the memory there is for it."""
 
 
+class Unreadable(BadRecord):
+    """Spark cannot bring a record, and tells which."""
+
+    PLACE = re.compile(r"topic (\S+) partition (\d+) offset (\d+) ")
+
+    def place(self) -> tuple[Partition, int] | None:
+        found = self.PLACE.search(str(self))
+        return (Partition(found[1], int(found[2])), int(found[3])) if found else None
+
+
 PLAN = "=== Streaming Query ==="
+BEYOND_SPARK = "a record's timestamp is beyond what Spark can bring"
 TOO_LARGE = "too large for one batch (if it stays so: -XX:MaxDirectMemorySize in spark.driver.defaultJavaOptions)"
 MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"TopicAuthorizationException|GroupAuthorizationException", Refused, "not allowed to read the source: grant it"),
@@ -21,7 +33,7 @@ MEANINGS: tuple[tuple[str, type[BarnabasError], str], ...] = (
     (r"OffsetOutOfRange|failOnDataLoss|may have been lost|might have been missed", Unavailable, "offsets are gone"),
     (r"LogTruncationException", Unavailable, "offsets are gone: the log was cut off"),
     (r"UnknownTopicOrPartition|UNKNOWN_TOPIC", Unavailable, "a source topic vanished"),
-    (r"MALFORMED_RECORD_TIMESTAMP", Refused, "a record's timestamp is beyond what Spark can bring"),
+    (r"MALFORMED_RECORD_TIMESTAMP|timestamp value -?\d+ that overflows", Unreadable, BEYOND_SPARK),
     (r"RecordTooLarge", Refused, "a record is larger than the source client fetches"),
     (r"TimeoutException|DisconnectException|NetworkException|TIMEOUT", Unavailable, "the source does not answer"),
     (r"Failed to construct kafka|No resolvable bootstrap", Unavailable, "the source cannot be reached"),

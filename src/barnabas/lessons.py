@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import BarnabasError, TooLarge, TopicsNeeded
-from barnabas.failures import BatchTooLarge
+from barnabas.failures import BatchTooLarge, Unreadable
 from barnabas.hub_topics import HubTopics
+from barnabas.model import Partition
+
+MOST_TIMES = 3
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Where a record is that Spark cannot bring, and how often an epoch ended at it."""
+
+    partition: Partition
+    offset: int
+    times: int = 1
 
 
 class Lessons:
@@ -20,6 +33,7 @@ class Lessons:
         self.hub = HubTopics(mirror)  # of a demux
         self.weighs = False  # whether its records are so large that batches of them are weighed
         self.strict = False  # whether sizes are judged before compression: a broker has refused a record
+        self.unread: Unread | None = None
         self._sets_aside = mirror.on_bad_record == "quarantine"
 
     def learn(self, failure: BarnabasError, *, can_weigh: Callable[[], bool]) -> bool:
@@ -32,6 +46,19 @@ class Lessons:
         elif isinstance(failure, TooLarge) and not self.strict and self._sets_aside:
             log.info("%s; from here on records are judged by their size before compression", failure)
             self.strict = True
+        elif isinstance(failure, Unreadable) and self._sets_aside:
+            return self._go_around(failure)
         else:
             return False
         return True
+
+    def _go_around(self, failure: Unreadable) -> bool:
+        """One epoch copies what is before the record and ends at it again, the next one sets it aside."""
+        place = failure.place()
+        if place is None:
+            return False
+        before = self.unread
+        times = before.times + 1 if before and place == (before.partition, before.offset) else 1
+        self.unread = Unread(*place, times)
+        log.info("%s; it is set aside", failure)
+        return times <= MOST_TIMES

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 Properties = Mapping[str, str | int | float | bool]
 USUAL_LARGEST = 1_048_588  # max.message.bytes of a broker that says nothing
+ANY_TIME = 2**63 - 1  # milliseconds: no limit
 # What Spark keeps of a timestamp as it is: it moves what is before 15 October 1582 by the days the calendar left out,
 # and counts microseconds.
 FIRST_MILLISECOND, LAST_MILLISECOND = -12_219_292_800_000, (2**63 - 1) // 1000
@@ -122,6 +123,8 @@ class TopicDescription:
     replication: int
     settings: Mapping[str, str] = field(default_factory=dict)
     largest: int = USUAL_LARGEST  # bytes of a batch, and so of a record: its max.message.bytes
+    ahead: int = ANY_TIME  # milliseconds that a record's timestamp may lie before and after the broker's clock
+    behind: int = ANY_TIME
     keeps_deletions: int | None = None  # milliseconds: the effective delete.retention.ms of a compacted topic
 
 

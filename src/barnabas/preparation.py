@@ -15,7 +15,7 @@ from barnabas.ledger.takeover import Epoch, take_over
 from barnabas.ledger.witness import Witness
 from barnabas.lessons import Lessons
 from barnabas.losses import Doubts
-from barnabas.model import USUAL_LARGEST, Followed, Partition, Position, Properties, TopicDescription
+from barnabas.model import ANY_TIME, USUAL_LARGEST, Followed, Partition, Position, Properties, TopicDescription
 from barnabas.plan import Plan, Survey, found_losses, planned
 from barnabas.spoke import Spoke
 from barnabas.survey import Surveyor
@@ -141,8 +141,10 @@ def _limits(surveyor: Surveyor, topics: Mapping[str, TopicDescription], *, stric
     client = min(queue, int(settings["message.max.bytes"])) - CLIENT_BYTES
     compresses = {str(settings.get(key, "none")) for key in COMPRESSION} != {"none"}
     largest = {name: there.largest for name, there in topics.items()}
-    aside = min(client, largest.pop(mirror.quarantine_topic, client))
-    limits = Limits(largest, min([client, *largest.values()]), client, aside, compresses)
+    times = {name: (there.behind, there.ahead) for name, there in topics.items()}
+    aside, (behind, _) = largest.pop(mirror.quarantine_topic, client), times.pop(mirror.quarantine_topic, (ANY_TIME, 0))
+    narrowest = min([client, *largest.values()])
+    limits = Limits(largest, narrowest, client, min(client, aside), times, behind, compresses)
     return limits if strict or not compresses else limits.lenient()
 
 

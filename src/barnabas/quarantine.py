@@ -8,6 +8,7 @@ go back to the intermediate topic.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from barnabas.worker.aside import LEFT_OUT, QUARANTINE, TIMESTAMP, written_aside
 from barnabas.worker.headers import DAMAGE
 from barnabas.worker.rows import rows
 from barnabas.worker.task import WriteTask
-from barnabas.worker.unwritable import record_bytes
+from barnabas.worker.unwritable import record_bytes, refused_time
 from barnabas.worker.writer import write_all
 
 MOST_RECORDS, MOST_BYTES = 5_000, 32_000_000  # of one transaction, which must end before its time limit
@@ -214,12 +215,13 @@ def _put_back(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter
 def _not_to_be_put_back(task: WriteTask, record: SetAside) -> str | None:
     if any(DAMAGE in name for name, _ in record.headers):
         return record.reason  # its name is not here any more
+    if task.limits is None:
+        return None
     key, value = (-1 if part is None else len(part) for part in (record.key, record.value))
-    size = record_bytes(key, value, list(record.headers))
-    largest = task.limits.largest.get(record.topic) if task.limits else None
+    size, largest = record_bytes(key, value, list(record.headers)), task.limits.largest.get(record.topic)
     if largest is not None and size > largest:
         return f"{size:,} bytes are more than topic {record.topic} takes, {largest:,}: raise max.message.bytes"
-    return None
+    return refused_time(task.limits, record.topic, record.millis or 1, int(time.time() * 1000))
 
 
 def _write(task: WriteTask, quarantine_id: str, batch: list[SetAside], outgoing: list[tuple[Any, ...]]) -> None:

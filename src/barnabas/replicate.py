@@ -17,7 +17,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas import failures, missing, query, session
+from barnabas import failures, missing, query, session, unreadable
 from barnabas.board import MirrorBoard
 from barnabas.config.load import Configuration
 from barnabas.config.mirror import Mirror
@@ -137,7 +137,9 @@ class Replication:
             if self._record_bytes is None:
                 self._record_bytes = self._asked(lambda: self._sampled(surveyor, prepared))
                 self._lessons.weighs = session.too_large(self.spark, self._record_bytes)
-            over = self._stream(prepared, watching, Follower(surveyor, prepared))
+            if self._asked(lambda: unreadable.passed(surveyor.to_source, prepared, self._lessons)):
+                return False
+            over = self._stream(prepared, watching, Follower(surveyor, prepared)) and not self._lessons.unread
             return over
         except Abandoned:  # a thread of ours still uses the watch
             watch = None
@@ -153,7 +155,10 @@ class Replication:
     def _prepared(self, surveyor: Surveyor, survey: Survey) -> Prepared:
         if survey.ledger is not None:
             refuse_taken(survey.ledger, run=self.run_name, after=self._witness.epoch)
-        return prepare(surveyor, survey, self._lessons, run=self.run_name, witness=self._witness, doubts=self._doubts)
+        prepared = prepare(
+            surveyor, survey, self._lessons, run=self.run_name, witness=self._witness, doubts=self._doubts
+        )
+        return unreadable.bounded(prepared, self._lessons.unread)
 
     def _end_epoch(self, watch: Watch | None, *, over: bool) -> None:
         if watch is not None:
@@ -243,10 +248,11 @@ class Replication:
                 self._resolver.settle()
             if not running.isActive:
                 failed = running.exception()
+                if failed is None or self._lessons.unread:
+                    self.listener.catch_up(running)
+                    self._asked(lambda: self._advance(prepared, self._behind()))
                 if failed is not None:
                     raise failures.explained(str(failed), self.where)
-                self.listener.catch_up(running)
-                self._asked(lambda: self._advance(prepared, self._behind()))
                 return self.until_caught_up
             watch.tail.refuse_newer_epoch()
             self.board.ledger(watch.tail.records, watch.tail.bytes)
@@ -275,11 +281,11 @@ class Replication:
         return query.started(
             self.spark,
             self.configuration.clusters[self.mirror.source],
-            self.mirror,
+            unreadable.up_to(self.mirror, prepared, self._lessons.unread),
             prepared,
             name=name,
             checkpoint=checkpoint,
-            until_caught_up=self.until_caught_up,
+            until_caught_up=self.until_caught_up or bool(self._lessons.unread),
             record_bytes=self._record_bytes or 0.0,
             weighs=self._lessons.weighs,
         )

@@ -9,7 +9,8 @@ import pytest
 
 from barnabas import errors, failures
 from barnabas.errors import AccessDenied, BadRecord, BarnabasError, Fenced, Lost, Refused, Unavailable
-from barnabas.failures import BatchTooLarge, Unexplained, explained
+from barnabas.failures import BatchTooLarge, Unexplained, Unreadable, explained
+from barnabas.model import Partition
 from barnabas.patience import (
     DENIED_CATCH_UP_SECONDS,
     DENIED_SECONDS,
@@ -59,7 +60,7 @@ SPARK_SAYS: list[tuple[str, type[BarnabasError], str]] = [
     ("io.netty.util.internal.OutOfDirectMemoryError: failed to allocate", BatchTooLarge, "too large for one batch"),
     (
         "[KAFKA_MALFORMED_RECORD_TIMESTAMP] offset 7 of orders-0",
-        Refused,
+        Unreadable,
         "offset 7 of orders-0",
     ),
     ("OffsetOutOfRangeException: Fetch position 5", Unavailable, "offsets are gone"),
@@ -122,6 +123,12 @@ def test_a_text_of_spark_is_named_from_the_table(text: str, kind: type[BarnabasE
     assert type(error) is kind
     assert says in str(error) and str(error).startswith('mirror "orders": ')
     assert "\n" not in str(error)
+
+
+def test_a_record_that_spark_cannot_bring_is_told_by_its_place() -> None:
+    text = "Record at topic a.b-c partition 3 offset 70 has timestamp value 9 that overflows when converting to Spark's"
+    error = explained(f"org.apache.spark.SparkArithmeticException: {text}", "here")
+    assert isinstance(error, Unreadable) and error.place() == (Partition("a.b-c", 3), 70)
 
 
 def test_every_row_of_the_table_is_tried_above() -> None:

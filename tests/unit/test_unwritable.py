@@ -103,10 +103,24 @@ def test_every_reason_is_found_and_a_timestamp_that_a_topic_may_refuse_stands_in
     found = reasons(made)
     assert ["header name" in found[row] for row in (0, 1)] == [True, True]
     assert "zero_timestamps" in found[2] and "1582" in found[3]
-    assert made.millis == [1, YEAR_2025, 1, 1, -1]
+    assert [made.millis[row] for row in (1, 4)] == [YEAR_2025, -1]
+    assert all(abs(made.millis[row] - time.time() * 1000) < 60_000 for row in (0, 2, 3)), "when it was set aside"
     held = [dict(headers or []).get("barnabas.quarantine.timestamp") for headers in made.headers]
     assert held == [b"%d" % later, None, b"0", b"-12219292800001", None]
     assert (made.headers[1] or [])[:2] == [("a\ufffdb", b"1"), ("own", b"2")]
+
+
+def test_a_timestamp_that_the_topic_refuses_is_found_and_none_at_all_is_taken() -> None:
+    hour, now = 3_600_000, int(time.time() * 1000)
+    limits = Limits({}, 10_000, 10_000, 5_000, {"there": (24 * hour, hour), "elsewhere": (1, 1)})
+    moments = (now, now + hour - 60_000, now + hour + 60_000, now - 23 * hour, now - 25 * hour, -1)
+    given: list[Given] = [(b"k", b"v", [], at) for at in moments]
+    made = rows(task_of(limits=limits), batch_of(*given))
+    assert made.topics == ["there", "there", "m.quarantine", "there", "m.quarantine", "there"]
+    assert [text.rpartition("see its ")[2] for text in reasons(made).values()] == [
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+    ]
 
 
 def test_by_default_the_first_such_record_stops_the_mirror_with_its_place_the_reason_and_the_ways_on() -> None:

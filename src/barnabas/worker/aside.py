@@ -1,7 +1,8 @@
 """How a record looks in the quarantine: its bytes as they came, and headers that state where from and why.
 
-What a topic may refuse is not written there: a timestamp of 0 or of the future stands in a header, and of a record that
-is too large only its origin and, where there is room, its key.
+What a topic may refuse is not written there. A timestamp of 0, of the future or too old stands in a header, and the
+record gets the time at which it was set aside. Of a record that is too large only its origin and, where there is room,
+its key are written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.model import FIRST_MILLISECOND
+from barnabas.model import ANY_TIME, FIRST_MILLISECOND
 from barnabas.worker.headers import Headers, headers_of, writable
 from barnabas.worker.task import WriteTask
 from barnabas.worker.unwritable import record_bytes
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 QUARANTINE = "barnabas.quarantine"  # the headers of a record that was set aside begin so
 TIMESTAMP, LEFT_OUT = "timestamp", "left_out"  # of these headers, those that not every such record has
 VALUE, KEY = b"value and headers", b"key, value and headers"
-WRITTEN_INSTEAD = 1  # millisecond: librdkafka takes 0 for "now"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def written_aside(
     """A record's form in the quarantine; `left_out` is what an earlier quarantine left out of it already."""
     topic, partition, offset = place
     told = {"topic": topic, "partition": str(partition), "offset": str(offset), "reason": reason}
-    takes = FIRST_MILLISECOND <= millis <= time.time() * 1000 and millis != 0
+    now = int(time.time() * 1000)
+    oldest = max(FIRST_MILLISECOND, now - (task.limits.quarantine_behind if task.limits else ANY_TIME))
+    takes = oldest <= millis <= now and millis != 0
     if not takes:
         told[TIMESTAMP] = str(millis)
     origin: Headers = [(f"{QUARANTINE}.{name}", text.encode()) for name, text in told.items()]
@@ -94,4 +96,4 @@ def written_aside(
         whole = origin
     if left_out is not None:
         whole = [*whole, (f"{QUARANTINE}.{LEFT_OUT}", left_out)]
-    return Aside(key, left_out is None, whole, millis if takes else WRITTEN_INSTEAD)
+    return Aside(key, left_out is None, whole, millis if takes else now)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from barnabas import errors
 from barnabas.errors import BarnabasError
-from barnabas.model import Connection, Properties, Route
+from barnabas.model import ANY_TIME, Connection, Properties, Route
 from barnabas.schemas.settings import TranslationSettings
 from barnabas.spoke import Spoke
 
@@ -25,6 +25,8 @@ class Limits:
     narrowest: int  # of these and of what the client takes
     client: int  # what this mirror's producer holds, for any topic
     quarantine: int  # what it may write to the quarantine
+    times: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # how far timestamps may be behind and ahead
+    quarantine_behind: int = ANY_TIME
     compresses: bool = False  # whether the producer compresses: a broker may take what is larger before
 
     def lenient(self) -> Limits:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.errors import Refused, Unavailable
-from barnabas.schemas.registry import LARGEST_ID
+from barnabas.schemas.fields import LARGEST_ID
 from barnabas.schemas.resolver import Resolver, Unresolved
 from barnabas.schemas.settings import Side, TranslationSettings
 from barnabas.schemas.wire import GUID_HEADERS, MAGIC, PREFIX_BYTES, guid

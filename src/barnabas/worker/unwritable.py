@@ -6,24 +6,27 @@ only rows that may be too large are computed exactly.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from barnabas.model import FIRST_MILLISECOND
+from barnabas.model import ANY_TIME, FIRST_MILLISECOND
 from barnabas.worker.columns import as_bytes, bounds
 from barnabas.worker.headers import HeaderColumn, Headers, headers_of
-from barnabas.worker.task import WriteTask
+from barnabas.worker.task import Limits, WriteTask
 
 MOST_SHOWN = 60  # characters of a name
+NO_TIMESTAMP = -1  # which every topic takes
 BATCH_BYTES = 61  # of a batch in Kafka's format, before its first record
 RECORD_BYTES, HEADER_BYTES = 40, 10  # at most, beside what a record or a header holds
 
 
 def unwritable(task: WriteTask, batch: pa.RecordBatch, topics: Sequence[str], headers: HeaderColumn) -> dict[int, str]:
     """Row → why its record cannot be written: a header's name, its timestamp, its size."""
-    return {**_too_large(task, batch, topics, headers), **_untimely(task, batch), **_unnameable(headers)}
+    return {**_too_large(task, batch, topics, headers), **_untimely(task, batch, topics), **_unnameable(headers)}
 
 
 def record_bytes(key: int, value: int, headers: Headers) -> int:
@@ -42,17 +45,38 @@ def _unnameable(headers: HeaderColumn) -> dict[int, str]:
     }
 
 
-def _untimely(task: WriteTask, batch: pa.RecordBatch) -> dict[int, str]:
-    """librdkafka takes 0 for "now"; Spark moves what is before 15 October 1582."""
+def _untimely(task: WriteTask, batch: pa.RecordBatch, topics: Sequence[str]) -> dict[int, str]:
+    """librdkafka takes 0 for "now", Spark moves what is before 15 October 1582, and a topic may set limits."""
     millis = batch.column("millis").to_numpy()
+    found = _refused_times(task, millis, topics)
     if millis.min() > 0:
-        return {}
-    found: dict[int, str] = {}
+        return found
     if task.zero_timestamps == "stop":
         says = "timestamp 0 cannot be written by the Kafka client; `zero_timestamps: as_one` writes 1 instead"
-        found = dict.fromkeys(np.flatnonzero(millis == 0).tolist(), says)
+        found |= dict.fromkeys(np.flatnonzero(millis == 0).tolist(), says)
     old = np.flatnonzero(millis < FIRST_MILLISECOND).tolist()
     return found | dict.fromkeys(old, "a timestamp before 15 October 1582 arrives altered through Spark")
+
+
+def _refused_times(task: WriteTask, millis: Any, topics: Sequence[str]) -> dict[int, str]:
+    """Timestamps that the broker of their topic would refuse, by its limits and our clock."""
+    if task.limits is None or not task.limits.times:
+        return {}
+    now = int(time.time() * 1000)
+    behind, ahead = (min(limits) for limits in zip(*task.limits.times.values(), strict=True))
+    if int(millis.max()) <= now + ahead and int(millis.min()) >= now - behind:
+        return {}
+    whys = (refused_time(task.limits, topic, at, now) for topic, at in zip(topics, millis.tolist(), strict=True))
+    return {row: why for row, why in enumerate(whys) if why is not None}
+
+
+def refused_time(limits: Limits, topic: str, millis: int, now: int) -> str | None:
+    """Why a topic does not take a timestamp, if so."""
+    behind, ahead = limits.times.get(topic, (ANY_TIME, ANY_TIME))
+    if millis == NO_TIMESTAMP or now - behind <= millis <= now + ahead:
+        return None
+    setting = "after" if millis > now else "before"
+    return f"topic {topic} refuses timestamp {millis}: see its message.timestamp.{setting}.max.ms"
 
 
 def _too_large(task: WriteTask, batch: pa.RecordBatch, topics: Sequence[str], headers: HeaderColumn) -> dict[int, str]:
