@@ -22,9 +22,10 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.errors import BarnabasError, ConfigError, Refused, Unavailable
+from barnabas.kafka import effective
 from barnabas.kafka.access import SURE_SECONDS, Access
 from barnabas.kafka.errors import explained
-from barnabas.model import ANY_TIME, USUAL_LARGEST, Connection, Ends, Offsets, Partition, TopicDescription
+from barnabas.model import Connection, Ends, Offsets, Partition, TopicDescription
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -81,10 +82,10 @@ class Admin:
                 partitions=len(description.partitions),
                 replication=len(description.partitions[0].replicas) if description.partitions else 0,
                 settings={k: e.value for k, e in entries[name].items() if e.source == DYNAMIC_TOPIC_CONFIG},
-                largest=_largest(entries[name]),
-                ahead=_distance(entries[name], "message.timestamp.after.max.ms"),
-                behind=_distance(entries[name], "message.timestamp.before.max.ms"),
-                keeps_deletions=_keeps_deletions(entries[name]),
+                largest=effective.largest(entries[name]),
+                ahead=effective.distance(entries[name], "message.timestamp.after.max.ms"),
+                behind=effective.distance(entries[name], "message.timestamp.before.max.ms"),
+                keeps_deletions=effective.keeps_deletions(entries[name]),
             )
             for name, description in found.items()
             if name in entries  # else it was deleted in between
@@ -267,26 +268,6 @@ def _id_of(found: object, where: str) -> str:
             f"`inter.broker.protocol.version` is: raise it, because ids tell a topic made anew from the old one"
         )
     return str(found)
-
-
-def _largest(entries: Mapping[str, Any]) -> int:
-    entry = entries.get("max.message.bytes")
-    return int(entry.value) if entry else USUAL_LARGEST
-
-
-def _distance(entries: Mapping[str, Any], setting: str) -> int:
-    """How far from its clock a broker takes timestamps; before 3.6 one setting was for both directions."""
-    stamped = entries.get("message.timestamp.type")
-    if stamped and stamped.value == "LogAppendTime":
-        return ANY_TIME
-    limits = (entries.get(key) for key in (setting, "message.timestamp.difference.max.ms"))
-    return min((int(entry.value) for entry in limits if entry), default=ANY_TIME)
-
-
-def _keeps_deletions(entries: Mapping[str, Any]) -> int | None:
-    """The broker's default counts as much as a setting of the topic."""
-    policy, keeps = entries.get("cleanup.policy"), entries.get("delete.retention.ms")
-    return int(keeps.value) if keeps and policy and "compact" in policy.value else None
 
 
 def eventually(ask: Callable[[], Result | None], seconds: float, what: str) -> Result:
