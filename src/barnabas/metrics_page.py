@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -34,7 +35,10 @@ class MetricsPage:
         self._asking: dict[asyncio.Task[None], None] = {}  # who has not asked yet, the longest first
         self.connections = 0
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.create_server(address[:2], family=family, backlog=WAITING)
+        try:
+            listening = socket.create_server(address[:2], family=family, backlog=WAITING)
+        except OSError as error:  # Python puts the address behind the system's words
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from None
         self.port: int = listening.getsockname()[1]
         self._loop, self._closing = asyncio.new_event_loop(), asyncio.Event()
         self._thread = threading.Thread(target=self._run, args=(listening,), name="metrics-page", daemon=True)

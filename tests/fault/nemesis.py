@@ -46,7 +46,7 @@ def pause_worker(run: Run, chance: random.Random) -> int:
 
 def delete_checkpoint(directory: Path) -> None:
     """Takes away what Spark keeps of the query of a run whose TMPDIR this is."""
-    (checkpoint,) = directory.glob("barnabas-query-*/checkpoint")
+    (checkpoint,) = directory.glob("barnabas-spark-*/query-*/checkpoint")
     shutil.rmtree(checkpoint)
 
 
