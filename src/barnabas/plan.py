@@ -29,6 +29,7 @@ class Survey:
     ledger: LedgerState | None
     cuts: Mapping[Partition, int] = field(default_factory=dict)  # where leader epochs end that had our positions
     at: int = 0  # milliseconds when it was made
+    seen: frozenset[str] | None = None  # the topics that were there when this process began
     ledger_replication: int = 1  # of the ledger and of the quarantine
 
 

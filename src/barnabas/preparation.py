@@ -159,7 +159,8 @@ def _ledger(surveyor: Surveyor, witness: Witness) -> str:
                 f'{admin.where}: ledger {mirror.ledger_topic} was deleted while mirror "{mirror.name}" ran; going on '
                 f"would copy everything again: set positions by hand, or start again to begin as `start` says"
             )
-    return topic.prepared(admin, mirror.ledger_topic, surveyor.ledger_replication()).topic_id
+    least = None if witness.topic_id is None else 1  # brokers that came while the mirror ran do not end it
+    return topic.prepared(admin, mirror.ledger_topic, surveyor.ledger_replication(), least=least).topic_id
 
 
 def _make_topics(surveyor: Surveyor, plan: Plan) -> dict[str, TopicDescription]:

@@ -104,8 +104,8 @@ class Replication:
                 well = self._moved or self.board.records > before or time.monotonic() - began > HEALTHY_SECONDS
                 pause = patience.after(failure, well=well)
                 if pause is None:
-                    self._release(ends=True)
                     self.board.change("refused", failure)
+                    self._at_last(partial(self._release, ends=True))
                     return
                 self.board.change("waiting", failure)
                 self._wait(pause)

@@ -64,6 +64,7 @@ class Surveyor:
             source_id=self.source.cluster_id(),
             destination_id=self.destination.cluster_id(),
             starts=self._starts(offsets, ledger, seen),
+            seen=seen,
             restarts=self.starting_at(self.mirror.start, offsets) if self.mirror.on_loss == "restart" else {},
             destination=self.destination.topics(destinations),
             ledger_replication=self.ledger_replication() if self.mirror.sets_aside else 1,
@@ -85,7 +86,17 @@ class Surveyor:
         """
         logs = self.source.offsets(survey.offsets)
         cuts = self._cuts(ledger, survey.source, logs)
-        return replace(survey, ledger=ledger, offsets=logs, cuts=cuts, at=now())
+        starts = self._starts_again(survey, ledger, logs)
+        return replace(survey, ledger=ledger, offsets=logs, cuts=cuts, starts=starts, at=now())
+
+    def _starts_again(
+        self, survey: Survey, ledger: LedgerState, logs: Mapping[Partition, Offsets]
+    ) -> Mapping[Partition, int]:
+        """Where partitions begin, if the ledger knows more than the survey was told: an old answer may hide some."""
+        known = survey.ledger or LedgerState(ledger.topic)
+        if known.takes == ledger.takes and known.positions().keys() == ledger.positions().keys():
+            return survey.starts
+        return self._starts(logs, ledger, survey.seen)
 
     def _cuts(
         self, ledger: LedgerState | None, source: Mapping[str, TopicDescription], offsets: Mapping[Partition, Offsets]

@@ -148,7 +148,7 @@ def test_a_run_whose_epoch_the_ledger_has_forgotten_does_not_go_on(forgetful: Ka
     cut_log(forgetful, ledger, at=cut_at)
     forgetful.start_broker(0)
     now = read_state(to, ledger, ends(forgetful.bootstrap, ledger)[0][1], committed=True)
-    with pytest.raises(Fenced, match="was begun by before"):
+    with pytest.raises(Refused, match="there: the ledger lost records"):
         take_over(to, ledger, run="ours", source_id="S", known=now, after=epoch.number)
     with pytest.raises(Refused, match="was read before: the ledger lost records"):
         take_over(to, ledger, run="another", source_id="S", known=known)

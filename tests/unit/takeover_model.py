@@ -152,7 +152,7 @@ def driver_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> I
         return after._replace(drivers=put(after.drivers, at, driver._replace(**changes)))  # type: ignore[arg-type]
 
     if driver.phase in ("idle", "composed") or is_void(ledger, driver, protocol):
-        yield from epoch_steps(world, at, bounds)
+        yield from epoch_steps(world, at, protocol, bounds)
     elif driver.phase == "named":
         todo = registered(ledger, driver.epoch, protocol) if protocol.fences else ()
         early = -1 if protocol.reads_after_fencing else position(ledger, protocol)
@@ -194,12 +194,14 @@ def is_void(ledger: Ledger, driver: Driver, protocol: Protocol) -> bool:
     return driver.phase == "named" and current_epoch(ledger[: driver.epoch + 1], protocol) != driver.epoch
 
 
-def epoch_steps(world: World, at: int, bounds: Bounds) -> Iterator[tuple[str, World]]:
+def epoch_steps(world: World, at: int, protocol: Protocol, bounds: Bounds) -> Iterator[tuple[str, World]]:
     """A driver appends its epoch record. Where records may be late, others may act between composing and appending."""
     driver, ledger = world.drivers[at], world.ledger
     if driver.phase == "named":
+        newest = ledger[current_epoch(ledger[: driver.epoch + 1], protocol)]
         composed = driver._replace(phase="composed", seen=driver.epoch + 1, epoch=-1)
-        yield f"driver {at}: finds its record void", world._replace(drivers=put(world.drivers, at, composed))
+        turned = composed if newest.writer == at else driver._replace(phase="gone")  # who began meanwhile wins
+        yield f"driver {at}: finds its record void", world._replace(drivers=put(world.drivers, at, turned))
         return
     if driver.phase == "idle":
         if at > 0 and world.drivers[at - 1].phase == "idle":

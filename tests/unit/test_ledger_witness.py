@@ -44,13 +44,14 @@ def test_a_position_that_is_gone_is_refused() -> None:
         WITNESS.refuse_lost(ledger())
 
 
-def test_a_topic_that_one_broker_does_not_know_is_asked_for_again_a_few_times() -> None:
+def test_a_topic_that_one_broker_does_not_know_is_asked_for_again_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     witness = Witness("topic")
-    assert [witness.is_missing(there) for there in (True, False, True, False, False, False)] == [
-        False,
-        True,
-        False,
-        True,
-        True,
-        False,
-    ]
+    assert not witness.is_missing(there=True)
+    assert witness.is_missing(there=False) and not witness.is_missing(there=True)
+    for seconds in (0.0, 4.0, 4.0):
+        now[0] += seconds
+        assert witness.is_missing(there=False)
+    now[0] += 4.0
+    assert not witness.is_missing(there=False), "four answers in twelve seconds"

@@ -30,7 +30,7 @@ class PartitionReader:
     ) -> None:
         self.where = f'cluster "{connection.cluster}": {topic}'
         self.records = 0
-        self.bytes = 0  # that the brokers have sent, transaction markers included
+        self._content = self._received = 0
         self._fetched_to = -1
         self._topic = topic
         settings: dict[str, Any] = {
@@ -47,6 +47,11 @@ class PartitionReader:
         }
         self._consumer = Consumer(settings)
 
+    @property
+    def bytes(self) -> int:
+        """What the brokers have sent, transaction markers included, as far as the client has reported it."""
+        return max(self._content, self._received)
+
     def read(self, first: int, until: int) -> Iterator[Message]:
         """Every record in [first, until) that this reader may see, and not before all of them are decided.
 
@@ -62,7 +67,7 @@ class PartitionReader:
             for message in messages:
                 error, at = message.error(), message.offset() or 0
                 if error is None and at < until:
-                    self.records += 1
+                    self._count(message)
                     yield message
                 elif error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise self._explained(error)
@@ -87,7 +92,7 @@ class PartitionReader:
             for message in messages:
                 error = message.error()
                 if error is None:
-                    self.records += 1
+                    self._count(message)
                     yield message
                 elif error.code() != KafkaError._PARTITION_EOF:
                     raise self._explained(error)
@@ -107,9 +112,13 @@ class PartitionReader:
             )
         return explained(error, self.where)
 
+    def _count(self, message: Message) -> None:
+        self.records += 1
+        self._content += len(message.key() or b"") + len(message.value() or b"")
+
     def _take_report(self, report: str) -> None:
         said = json.loads(report)
-        self.bytes = sum(broker["rxbytes"] for broker in said["brokers"].values())
+        self._received = sum(broker["rxbytes"] for broker in said["brokers"].values())
         partitions = said["topics"].get(self._topic, {}).get("partitions", {})
         self._fetched_to = partitions.get("0", {}).get("next_offset", self._fetched_to)
 

@@ -42,6 +42,7 @@ class LedgerState:
     takes: Mapping[str, Any] | None = None
     spread: int = 0
     alive: tuple[int, int] | None = None  # epoch and time of the last sign of life
+    alive_by_broker: bool = False  # whether that time is by the broker's clock
     ended: End | None = None  # the last refusal, see `refusal`
     read_to: int = field(default=0, compare=False)  # the offset up to which the ledger was read
     read_records: int = field(default=0, compare=False)
@@ -88,6 +89,7 @@ class LedgerState:
             self.takes, self.spread = (body["from"], body["spread"]) if body else (None, 0)
         elif kind == "alive":
             self.alive = (_whole(body["epoch"]), _whole(body["at"]) if at is None else at) if body else None
+            self.alive_by_broker = body is not None and at is not None
         elif kind == "ended":
             self.ended = _end(body) if body else None
         elif kind == "act":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import secrets
 import threading
-import time
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ RELEASE_SECONDS = 5.0  # a clean stop is over in ten
 MORE_SECONDS = 2.0  # a client's own limit comes first, and says more
 INITS_AT_ONCE = 16
 MOST_WRITERS = 4096
-TRIES = 10  # of an epoch record, where others keep coming between our look and our record
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,6 @@ def take_over(
     does not take the mirror back from another run.
     """
     state = deepcopy(known) if known is not None else LedgerState(topic)
-    if after is not None and state.read_to <= after:
-        _refuse_shorter(connection, state, run=run, after=after)
     refuse_taken(state, run=run, after=after)
     # 1. our epoch is the offset of our epoch record; 2. whoever registered before it may still write
     number, seen = _begun(connection, state, run=run, source_id=source_id, after=after)
@@ -69,31 +65,21 @@ def take_over(
     return Epoch(number, run, state)
 
 
-def refuse_taken(state: LedgerState, *, run: str, after: int | None) -> None:
+def refuse_taken(state: LedgerState, *, run: str, after: int | None, whole: bool = False) -> None:
     """Raises Fenced when another run has begun an epoch since ours, and Refused when the ledger has forgotten ours.
 
-    A state that was read up to an old answer says nothing of what stands past it.
+    `whole`: the state was read up to a write of ours. Else it says nothing of what stands past it.
     """
-    if after is None or state.epoch == after or max(state.read_to - 1, state.epoch) < after:
+    if after is None or state.epoch == after or (not whole and max(state.read_to - 1, state.epoch) < after):
         return
-    if state.begun_by_another_than(run):
-        raise Fenced(f"ledger {state.topic}: epoch {after} is over; {begun_by(state)}")
     if state.epoch < after:
         raise Refused(
             f"ledger {state.topic}: its last epoch is {state.epoch} and this run began epoch {after} there: the ledger "
             f"lost records, after an unclean election or with a disk; compare the topics at both ends, then set the "
             f"positions by hand and start again"
         )
-
-
-def _refuse_shorter(connection: Connection, state: LedgerState, *, run: str, after: int) -> None:
-    """The ledger was not read as far as our own last epoch: an old answer, or it lost its tail. Our own write tells."""
-    (barrier,) = append(connection, state.topic, [(records.barrier_key(), None)])
-    if barrier.offset <= after:
-        cut = deepcopy(state)
-        read_on(connection, cut, barrier.offset + 1, committed=False)
-        cut.read_to = after + 1  # what stood there is gone
-        refuse_taken(cut, run=run, after=after)
+    if state.begun_by_another_than(run):
+        raise Fenced(f"ledger {state.topic}: epoch {after} is over; {begun_by(state)}")
 
 
 def begun_by(state: LedgerState) -> str:
@@ -105,27 +91,35 @@ def _begun(
 ) -> tuple[int, LedgerState]:
     """The number of our epoch, and the ledger up to there with what is not committed yet.
 
-    Our record is void where another epoch began between our look and our record: then we have looked further, and
-    append once more.
+    A barrier of our own comes first, because what a survey was told of the ledger's end may be old. So a record of ours
+    that is void is void because another run began in between: that run wins.
     """
+    (barrier,) = append(connection, state.topic, [(records.barrier_key(), None)])
+    _refuse_shorter(state, barrier.offset)
     seen = deepcopy(state)
-    for _ in range(TRIES):
-        line = records.epoch_key(secrets.token_hex(8)), records.epoch_value(run, source_id, seen.read_to)
-        (ours,) = append(connection, state.topic, [line], once=True)
-        if ours.offset < seen.read_to:
-            raise Refused(
-                f"ledger {state.topic}: our record got offset {ours.offset}, and {seen.read_to} was read before: the "
-                f"ledger lost records or was made anew; compare the topics at both ends, then set the positions by hand"
-            )
-        read_on(connection, seen, ours.offset + 1, committed=False)
-        if seen.epoch == ours.offset:
-            return ours.offset, seen
-        refuse_taken(seen, run=run, after=after)
-    raise Unavailable(f"ledger {state.topic}: other runs began an epoch {TRIES} times while this one did")
+    read_on(connection, seen, barrier.offset + 1, committed=False)
+    refuse_taken(seen, run=run, after=after, whole=True)
+    line = records.epoch_key(secrets.token_hex(8)), records.epoch_value(run, source_id, seen.read_to)
+    (ours,) = append(connection, state.topic, [line], once=True)
+    _refuse_shorter(seen, ours.offset)
+    read_on(connection, seen, ours.offset + 1, committed=False)
+    if seen.epoch == ours.offset:
+        return ours.offset, seen
+    if seen.begun_by_another_than(run):
+        raise Fenced(f"ledger {state.topic}: another run began while this one did: {begun_by(seen)}")
+    raise Unavailable(f"ledger {state.topic}: an epoch record of this run was late; the next one counts")
+
+
+def _refuse_shorter(state: LedgerState, ours: int) -> None:
+    if ours < state.read_to:
+        raise Refused(
+            f"ledger {state.topic}: our record got offset {ours}, and {state.read_to} was read before: the ledger lost "
+            f"records or was made anew; compare the topics at both ends, then set the positions by hand"
+        )
 
 
 def _void_first(record: tuple[str, EpochRecord]) -> tuple[bool, int]:
-    """Compaction removes a prefix of what is struck out: a void record never stays without the valid one before it."""
+    """A void record goes before the valid one that makes it void, as far as the cleaner keeps that order."""
     return not record[1].void, record[1].offset
 
 
@@ -141,29 +135,36 @@ def _init_all(connection: Connection, topic: str, ids: Iterable[str], seconds: f
     """Aborts what these ids left open and fences them; in threads that a process which ends does not wait for."""
     failures: list[BaseException] = []
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
+    done: queue.SimpleQueue[None] = queue.SimpleQueue()  # one for each id
+    given_up = threading.Event()
     wanted = sorted(set(ids))
     for transactional_id in wanted:
         todo.put(transactional_id)
 
     def init() -> None:
         try:
-            while not failures:
+            while not given_up.is_set():
                 TransactionalProducer(connection, todo.get_nowait()).init(topic, seconds)
+                done.put(None)
         except queue.Empty:
             pass
         except BaseException as failure:  # noqa: BLE001 - raised below, in the caller's thread
             failures.append(failure)
+            done.put(None)
 
-    threads = [threading.Thread(target=init, daemon=True) for _ in wanted[:INITS_AT_ONCE]]
-    for thread in threads:
-        thread.start()
-    limit = time.monotonic() + seconds + MORE_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, limit - time.monotonic()))
-    if failures:
-        raise failures[0]
-    if any(thread.is_alive() for thread in threads):
-        raise Unavailable(f'cluster "{connection.cluster}": writers of {topic} were not fenced in {seconds:.0f} s')
+    for _ in wanted[:INITS_AT_ONCE]:
+        threading.Thread(target=init, daemon=True).start()
+    try:
+        for _ in wanted:
+            done.get(timeout=seconds + MORE_SECONDS)  # the limit is for standing still
+            if failures:
+                raise failures[0]
+    except queue.Empty:
+        raise Unavailable(
+            f'cluster "{connection.cluster}": writers of {topic} were not fenced in {seconds:.0f} s'
+        ) from None
+    finally:
+        given_up.set()
 
 
 def release(connection: Connection, topic: str, epoch: Epoch, *, ends: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
-from barnabas.errors import BarnabasError, Refused
+from barnabas.errors import Refused
 from barnabas.kafka.admin import Admin, eventually
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger.state import LedgerState
@@ -38,16 +38,16 @@ SAFE_REPLICATION = 3  # from here on a write needs two replicas
 log = logging.getLogger(__name__)
 
 
-def prepared(admin: Admin, topic: str, replication: int) -> TopicDescription:
+def prepared(admin: Admin, topic: str, replication: int, *, least: int | None = None) -> TopicDescription:
     """The ledger's topic, made if it is not there, refused if it cannot be a ledger.
 
-    `replication`: what a new ledger gets and an old one must have.
+    `replication`: what a new ledger gets, and an old one must have unless `least` says less.
     """
     if topic not in admin.topics([topic]):
-        admin.create(topic, partitions=1, replication=replication, settings={**SETTINGS, **_safe(replication)})
+        _make(admin, topic, replication)
     description = eventually(lambda: admin.topics([topic]).get(topic), 30, f"{admin.where}: ledger {topic}")
     checked(admin, description)
-    if description.replication < replication:
+    if description.replication < (replication if least is None else least):
         raise Refused(
             f"{admin.where}: ledger {topic} has {description.replication} replicas where {replication} are possible; "
             f"it may lose its tail with one broker, and records would be copied twice: add replicas with "
@@ -55,6 +55,14 @@ def prepared(admin: Admin, topic: str, replication: int) -> TopicDescription:
         )
     _kept_small_and_safe(admin, topic, description.replication)
     return description
+
+
+def _make(admin: Admin, topic: str, replication: int) -> None:
+    try:
+        admin.create(topic, 1, replication, {**SETTINGS, **_safe(replication)})
+    except Refused as refused:  # some services fix settings; what a ledger cannot do without is one
+        log.info("%s: ledger %s is made with the cluster's own settings: %s", admin.where, topic, refused)
+        admin.create(topic, 1, replication, {"cleanup.policy": "compact"})
 
 
 def checked(admin: Admin, description: TopicDescription) -> None:
@@ -78,7 +86,7 @@ def _kept_small_and_safe(admin: Admin, topic: str, replication: int) -> None:
         return
     try:
         admin.change(topic, wanted)
-    except BarnabasError as error:
+    except Refused as error:
         if now.get("unclean.leader.election.enable") == "true":
             raise Refused(
                 f"{admin.where}: ledger {topic} has unclean.leader.election.enable=true and may lose its tail; it "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from barnabas.errors import Refused
 from barnabas.ledger.state import LedgerState
 from barnabas.model import Partition, Position
 
-MISSED_ANSWERS = 3
+MISSED_ANSWERS, MISSED_SECONDS = 3, 10.0
 
 
 @dataclass
@@ -20,11 +21,15 @@ class Witness:
     epoch: int | None = None
     positions: Mapping[Partition, Position] = field(default_factory=dict)
     _missed: int = 0  # answers in a row that know no such topic
+    _missed_since: float = 0.0
 
     def is_missing(self, there: bool) -> bool:
         """Whether to ask again, with a new client: one broker that knows no such topic may be behind the others."""
-        self._missed = 0 if there else self._missed + 1
-        return 0 < self._missed < MISSED_ANSWERS
+        if there or not self._missed:
+            self._missed, self._missed_since = 0, time.monotonic()
+        self._missed += not there
+        lasting = time.monotonic() - self._missed_since > MISSED_SECONDS and self._missed >= MISSED_ANSWERS
+        return not there and not lasting
 
     def refuse_lost(self, state: LedgerState) -> None:
         """Raises Refused where a position went back (E).
