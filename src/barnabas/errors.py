@@ -9,7 +9,8 @@
         ├── Fenced       another run of the same mirror has taken over
         ├── Lost         source records are gone before they were copied
         └── BadRecord    a record that cannot be copied as it is, and the policy says stop
-            └── TooLarge a broker refused one for its size, and with it the whole batch
+            ├── TooLarge a broker refused one for its size, and with it the whole batch
+            └── Untimely a broker refused one for its timestamp
 
 A sentence in an error says where, what with its numbers, what it means and what to do.
 """
@@ -65,3 +66,7 @@ class BadRecord(Refused):
 
 class TooLarge(BadRecord):
     """A broker refused a record for its size; it does not say which."""
+
+
+class Untimely(BadRecord):
+    """A broker refused a record for its timestamp, by its own clock."""

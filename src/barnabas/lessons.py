@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.config.mirror import Mirror
-from barnabas.errors import BarnabasError, TooLarge, TopicsNeeded
+from barnabas.errors import BarnabasError, TooLarge, TopicsNeeded, Untimely
 from barnabas.failures import BatchTooLarge, Unreadable
 from barnabas.hub_topics import HubTopics
-from barnabas.model import Partition
+from barnabas.model import ANY_TIME, Partition
 
 MOST_TIMES = 3
+MARGIN_MILLIS = 300_000  # of clocks that differ
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Lessons:
         self.hub = HubTopics(mirror)  # of a demux
         self.weighs = False  # whether its records are so large that batches of them are weighed
         self.strict = False  # whether sizes are judged before compression: a broker has refused a record
+        self.margin = 0  # milliseconds that timestamps must be within a topic's limits: a broker has refused one
         self.unread: Unread | None = None
         self._sets_aside = mirror.on_bad_record == "quarantine"
 
@@ -46,11 +48,18 @@ class Lessons:
         elif isinstance(failure, TooLarge) and not self.strict and self._sets_aside:
             log.info("%s; from here on records are judged by their size before compression", failure)
             self.strict = True
+        elif isinstance(failure, Untimely) and not self.margin and self._sets_aside:
+            log.info("%s; from here on timestamps within 5 minutes of a topic's limits are set aside", failure)
+            self.margin = MARGIN_MILLIS
         elif isinstance(failure, Unreadable) and self._sets_aside:
             return self._go_around(failure)
         else:
             return False
         return True
+
+    def nearer(self, limit: int) -> int:
+        """A limit of timestamps, less what our clock and the broker's may differ by."""
+        return limit if limit == ANY_TIME else max(0, limit - self.margin)
 
     def _go_around(self, failure: Unreadable) -> bool:
         """One epoch copies what is before the record and ends at it again, the next one sets it aside."""

@@ -93,10 +93,11 @@ def _task(
         demuxed={route.destination: route for route in plan.demuxed} if mirror.kind == "demux" else None,
         declined=lessons.hub.declined,
         on_bad_record=mirror.on_bad_record,
-        limits=_limits(surveyor, topics, strict=lessons.strict),
+        limits=_limits(surveyor, topics, lessons),
         schemas=surveyor.translation(plan.demuxed if mirror.kind == "demux" else plan.routes),
         on_bad=mirror.on_bad_schema,
         quarantine=mirror.quarantine_topic,
+        selects=bool(mirror.where or mirror.provenance),
     )
 
 
@@ -133,19 +134,20 @@ def _batches(topics: Iterable[TopicDescription]) -> dict[str, int]:
     return {"batch.size": max(1, narrowest)} if narrowest < int(THROUGHPUT["batch.size"]) else {}
 
 
-def _limits(surveyor: Surveyor, topics: Mapping[str, TopicDescription], *, strict: bool) -> Limits:
-    """How large a record may be. Where the producer compresses, only the broker knows, until it has refused one."""
+def _limits(surveyor: Surveyor, topics: Mapping[str, TopicDescription], lessons: Lessons) -> Limits:
+    """What the topics take. Where the producer compresses, only the broker knows of sizes, until it refused one."""
     mirror = surveyor.mirror
     settings = {**THROUGHPUT, **surveyor.to_destination.properties, **mirror.producer}
     queue = int(settings["queue.buffering.max.kbytes"]) * 1024
     client = min(queue, int(settings["message.max.bytes"])) - CLIENT_BYTES
     compresses = {str(settings.get(key, "none")) for key in COMPRESSION} != {"none"}
     largest = {name: there.largest for name, there in topics.items()}
-    times = {name: (there.behind, there.ahead) for name, there in topics.items()}
+    times = {name: (lessons.nearer(there.behind), lessons.nearer(there.ahead)) for name, there in topics.items()}
+    compacted = frozenset(name for name, there in topics.items() if there.keeps_deletions is not None)
     aside, (behind, _) = largest.pop(mirror.quarantine_topic, client), times.pop(mirror.quarantine_topic, (ANY_TIME, 0))
     narrowest = min([client, *largest.values()])
-    limits = Limits(largest, narrowest, client, min(client, aside), times, behind, compresses)
-    return limits if strict or not compresses else limits.lenient()
+    limits = Limits(largest, narrowest, client, min(client, aside), times, behind, compresses, compacted)
+    return limits if lessons.strict or not compresses else limits.lenient()
 
 
 def _ledger(surveyor: Surveyor, witness: Witness) -> str:

@@ -21,16 +21,17 @@ from barnabas.errors import TooLarge
 from barnabas.kafka.reader import PartitionReader
 from barnabas.ledger import records
 from barnabas.model import Connection, Offsets, Partition, Position
-from barnabas.worker.aside import LEFT_OUT, QUARANTINE, TIMESTAMP, written_aside
-from barnabas.worker.headers import DAMAGE
+from barnabas.worker.aside import LEFT_OUT, QUARANTINE, TIMESTAMP, UNREAD, written_aside
+from barnabas.worker.headers import DAMAGE, Headers
 from barnabas.worker.rows import rows
 from barnabas.worker.task import WriteTask
-from barnabas.worker.unwritable import record_bytes, refused_time
+from barnabas.worker.unwritable import keyless, record_bytes, refused_time
 from barnabas.worker.writer import write_all
 
 MOST_RECORDS, MOST_BYTES = 5_000, 32_000_000  # of one transaction, which must end before its time limit
 PLACES = ("topic", "partition", "offset", "reason")
 STRANGE = "it does not state where it came from: somebody else wrote it"
+UNJUDGED = "neither `where` nor `provenance` has judged it, for Spark could not bring it: write it there by hand"
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -48,6 +49,7 @@ class SetAside:
     value: bytes | None
     millis: int
     left_out: bytes | None = None  # what was too large for the quarantine
+    unread: bool = False  # neither `where` nor `provenance` has judged it
 
     @property
     def size(self) -> int:
@@ -65,37 +67,40 @@ def read(connection: Connection, topic: str, first: int, until: int) -> Iterator
     reader = PartitionReader(connection, topic, committed=True)
     try:
         for message in reader.read(first, until):
-            yield _set_aside(message, reader.where)
+            yield _set_aside(message)
     finally:
         reader.close()
 
 
-def _set_aside(message: Message, where: str) -> SetAside:
-    """The record with what its headers say; one that somebody else wrote comes from the quarantine itself."""
+def _set_aside(message: Message) -> SetAside:
     try:
         headers: list[Any] = list(message.headers() or [])
     except UnicodeDecodeError:  # no record of ours
         headers = []
-    said = {name: value or b"" for name, value in headers if name.startswith(f"{QUARANTINE}.")}
-    at = message.offset() or 0
+    topic, at, millis = message.topic() or "", message.offset() or 0, message.timestamp()[1]
+    return stated(topic, at, headers, key=message.key(), value=message.value(), millis=millis)
+
+
+def stated(
+    quarantine: str, at: int, headers: Headers, *, key: bytes | None, value: bytes | None, millis: int
+) -> SetAside:
+    """The record with what our headers say; one that somebody else wrote comes from the quarantine itself.
+
+    Ours stand behind the record's own. Those may look like ours: it may be the copy of another quarantine's entry.
+    """
+    first = max((i for i, (name, _) in enumerate(headers) if name == f"{QUARANTINE}.topic"), default=len(headers))
+    said = {name.removeprefix(f"{QUARANTINE}."): held or b"" for name, held in headers[first:]}
     try:
-        topic, partition, offset, reason = (said[f"{QUARANTINE}.{place}"].decode() for place in PLACES)
-        place = topic, int(partition), int(offset)
-        millis = int(said.get(f"{QUARANTINE}.{TIMESTAMP}", message.timestamp()[1]))
+        topic, partition, offset, reason = (said[place].decode() for place in PLACES)
+        place, original = (topic, int(partition), int(offset)), int(said.get(TIMESTAMP, millis))
+        if not all(name.startswith(f"{QUARANTINE}.") for name, _ in headers[first:]):
+            raise ValueError("not the last ones")
+        if not (0 <= place[1] < 2**31 and 0 <= place[2] < 2**63 and -(2**63) <= original < 2**63):
+            raise ValueError("no place of a record")
     except (KeyError, ValueError):
-        place, reason, millis = (message.topic() or where, 0, at), STRANGE, message.timestamp()[1]
-    return SetAside(
-        at=at,
-        topic=place[0],
-        partition=place[1],
-        offset=place[2],
-        reason=reason,
-        headers=tuple(pair for pair in headers if not pair[0].startswith(f"{QUARANTINE}.")),
-        key=message.key(),
-        value=message.value(),
-        millis=millis,
-        left_out=said.get(f"{QUARANTINE}.{LEFT_OUT}"),
-    )
+        return SetAside(at, quarantine, 0, at, STRANGE, tuple(headers), key, value, millis)
+    own = tuple(headers[:first])
+    return SetAside(at, *place, reason, own, key, value, original, said.get(LEFT_OUT), UNREAD in said)
 
 
 def batches(found: Iterable[SetAside]) -> Iterator[list[SetAside]]:
@@ -125,36 +130,41 @@ def replay(task: WriteTask, quarantine_id: str, batch: list[SetAside], *, puts_b
 
     `puts_back`: a demux' records go back, as they came, to the partitions they came from; its next run tries them.
     """
-    tried = _put_back if puts_back else _tried
     task = replace(task, on_bad_record="quarantine", on_bad="pass" if task.on_bad == "pass" else "quarantine")
     if task.limits is not None and task.limits.compresses:
         try:
-            return _replayed(replace(task, limits=task.limits.lenient()), quarantine_id, batch, tried)
+            return _replayed(replace(task, limits=task.limits.lenient()), quarantine_id, batch, puts_back)
         except TooLarge:  # a broker does not say which record it refused: sizes before compression decide
             pass
-    return _replayed(task, quarantine_id, batch, tried)
+    return _replayed(task, quarantine_id, batch, puts_back)
 
 
 Outgoing = list[tuple[Any, ...]]
 
 
-def _replayed(task: WriteTask, quarantine_id: str, batch: list[SetAside], tried: Any) -> Outcome:
-    stuck = {record.at: why for record in batch if (why := _stuck(task, record)) is not None}
-    outgoing, again = tried(task, [record for record in batch if record.at not in stuck])
+def _replayed(task: WriteTask, quarantine_id: str, batch: list[SetAside], puts_back: bool) -> Outcome:
+    kept = {record.at: why for record in batch if (why := stuck(task, record, puts_back=puts_back)) is not None}
+    outgoing, again = (put_back if puts_back else _tried)(task, [record for record in batch if record.at not in kept])
     for record in batch:
-        if record.at in stuck:
-            outgoing.append(_once_more(task, record, stuck[record.at]))
-            again[stuck[record.at]] += 1
+        if record.at in kept:
+            outgoing.append(_once_more(task, record, kept[record.at]))
+            again[kept[record.at]] += 1
     _write(task, quarantine_id, batch, outgoing)
     return Outcome(len(batch) - again.total(), again)
 
 
-def _stuck(task: WriteTask, record: SetAside) -> str | None:
+def stuck(task: WriteTask, record: SetAside, *, puts_back: bool) -> str | None:
     """Why a record cannot even be tried."""
     if record.left_out is not None or record.topic == task.quarantine:
         return record.reason
-    if all(route.source != record.topic for route in task.routes.values()):
+    route = next((route for route in task.routes.values() if route.source == record.topic), None)
+    if route is None:
         return f"topic {record.topic} is not in `from`, or not at the source any more"
+    keeps_partition = puts_back or (task.partitioning == "keep" and not task.spread)
+    if keeps_partition and not 0 <= record.partition < route.partitions:
+        return f"topic {record.topic} has no partition {record.partition:,} now, only {route.partitions:,}"
+    if record.unread and task.selects and not puts_back:  # what is put back is judged by the next run
+        return UNJUDGED
     return None
 
 
@@ -168,6 +178,7 @@ def _once_more(task: WriteTask, record: SetAside, reason: str) -> tuple[Any, ...
         headers=list(record.headers),
         millis=record.millis,
         left_out=record.left_out,
+        unread=record.unread,
     )
     value = record.value if aside.has_value else None
     return task.quarantine, value, aside.key, 0, None, None, aside.millis, aside.headers
@@ -199,7 +210,7 @@ def _tried(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter[st
     return list(zip(ready.topics, ready.values.to_pylist(), *columns, strict=True)), again
 
 
-def _put_back(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter[str]]:
+def put_back(task: WriteTask, batch: list[SetAside]) -> tuple[Outgoing, Counter[str]]:
     outgoing: Outgoing = []
     again: Counter[str] = Counter()
     for r in batch:
@@ -217,6 +228,8 @@ def _not_to_be_put_back(task: WriteTask, record: SetAside) -> str | None:
         return record.reason  # its name is not here any more
     if task.limits is None:
         return None
+    if record.key is None and record.topic in task.limits.compacted:
+        return keyless(record.topic)
     key, value = (-1 if part is None else len(part) for part in (record.key, record.value))
     size, largest = record_bytes(key, value, list(record.headers)), task.limits.largest.get(record.topic)
     if largest is not None and size > largest:

@@ -77,6 +77,7 @@ def _set_aside(source: Connection, task: WriteTask, unread: Unread, topic_id: st
             value_bytes=-1 if value is None else len(value),
             headers=headers,
             millis=millis,
+            unread=True,
         )
         kept = value if aside.has_value else None
         lines.append((task.quarantine, kept, aside.key, 0, None, None, aside.millis, aside.headers))

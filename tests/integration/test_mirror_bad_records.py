@@ -123,7 +123,7 @@ def test_a_record_that_only_the_broker_can_judge_is_set_aside_after_it_was_refus
     assert record.value == noise and "raise max.message.bytes" in aside(record)["reason"]
 
 
-def test_a_timestamp_that_spark_cannot_bring_is_set_aside_and_the_mirror_goes_on(field: Field) -> None:
+def test_a_timestamp_that_spark_cannot_bring_is_set_aside_and_the_mirror_goes_on(field: Field, tmp_path: Path) -> None:
     """Nanoseconds where milliseconds belong; before and behind it, and in the other partition, all is copied."""
     topic, name, nanos = field.name("nanos"), field.name("goes-on"), YEAR_2025 * 1_000_000
     create_topic(field.source, topic, 2, message_timestamp_after_max_ms=str(2**63 - 1))
@@ -141,6 +141,27 @@ def test_a_timestamp_that_spark_cannot_bring_is_set_aside_and_the_mirror_goes_on
     said = aside(record)
     assert (said["topic"], said["partition"], said["offset"], said["timestamp"]) == (topic, "0", "3", str(nanos))
     assert "beyond what Spark can bring" in said["reason"]
+    only = ("-c", field.configuration(tmp_path, {**mirror, "where": "value is not null"}), "--mirror", name)
+    code, replay = ran(tmp_path, "quarantine", "replay", *only)
+    assert (code, "1 × neither `where` nor `provenance` has judged it" in replay.output) == (1, True), replay.messages
+
+
+def test_a_compacted_topic_gets_no_record_without_a_key_and_its_mirror_goes_on(field: Field, tmp_path: Path) -> None:
+    topic, name = field.name("keyless"), field.name("compacts")
+    create_topic(field.source, topic, 1)
+    create_topic(field.destination, topic, 1, cleanup_policy="compact")
+    produce(field.source, topic, [Record(key, b"v", (), YEAR_2025) for key in (b"a", None, b"b")])
+    mirror = field.mirror("compacts", "keyless")
+    run = field.host.catch_up(field.source, field.destination, mirror)[name]
+    assert (run["state"], run["restarts"]) == ("done", 0), run
+    for _ in range(2):
+        assert [r.key for r in read_all(field.destination, topic)] == [b"a", b"b"]
+        (record,) = list(read_all(field.destination, f"{name}.quarantine"))[-1:]
+        assert (record.key, record.value, aside(record)["offset"]) == (None, b"v", "1")
+        only = ("-c", field.configuration(tmp_path, mirror), "--mirror", name)
+        code, replay = ran(tmp_path, "quarantine", "replay", *only)
+        says = f"1 × topic {topic} is compacted and takes no record without a key"
+        assert (code, says in replay.output) == (1, True), replay.messages
 
 
 def _are_counted(field: Field, directory: Path, mirror: dict[str, Any], mux: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.errors import AccessDenied, BarnabasError, Refused, TooLarge, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, TooLarge, Unavailable, Untimely
 from barnabas.kafka.errors import MEANINGS, explained
 from barnabas.kafka.producer import TRANSACTION_SECONDS
 
@@ -34,7 +34,7 @@ HEALED = words("""
     UNKNOWN BROKER_NOT_AVAILABLE
 """)
 MENDED = words("""
-    RECORD_LIST_TOO_LARGE INVALID_TIMESTAMP INVALID_RECORD TOPIC_AUTHORIZATION_FAILED
+    RECORD_LIST_TOO_LARGE INVALID_RECORD TOPIC_AUTHORIZATION_FAILED
     CLUSTER_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED POLICY_VIOLATION
     UNSUPPORTED_SASL_MECHANISM INVALID_REPLICATION_FACTOR INVALID_CONFIG INVALID_PARTITIONS TOPIC_EXCEPTION
     INVALID_TRANSACTION_TIMEOUT UNSUPPORTED_VERSION SECURITY_DISABLED _INVALID_ARG _UNSUPPORTED_FEATURE
@@ -56,7 +56,7 @@ def test_the_client_tells_us_its_codes() -> None:
 @pytest.mark.parametrize("name", CODES)
 def test_every_code_becomes_one_of_our_errors_and_a_sentence(name: str) -> None:
     error = explained(KafkaError(CODES[name], "said so"), 'cluster "grape"')
-    assert type(error) in (Unavailable, AccessDenied, Refused, TooLarge)
+    assert type(error) in (Unavailable, AccessDenied, Refused, TooLarge, Untimely)
     assert str(error).startswith('cluster "grape": said so')
     assert str(error).endswith((")", "]")), "neither a meaning nor the code's name"
 
@@ -76,8 +76,9 @@ def test_what_a_person_must_mend_is_refused(name: str) -> None:
     assert kind_of(name) is Refused
 
 
-def test_a_record_that_a_broker_refuses_for_its_size_has_an_error_of_its_own() -> None:
+def test_a_record_that_a_broker_refuses_for_its_size_or_timestamp_has_an_error_of_its_own() -> None:
     assert kind_of("MSG_SIZE_TOO_LARGE") is TooLarge and issubclass(TooLarge, Refused)
+    assert kind_of("INVALID_TIMESTAMP") is Untimely and issubclass(Untimely, Refused)
 
 
 @pytest.mark.parametrize("code", MEANINGS)

@@ -123,6 +123,19 @@ def test_a_timestamp_that_the_topic_refuses_is_found_and_none_at_all_is_taken() 
     ]
 
 
+def test_a_compacted_topic_gets_no_record_without_a_key_and_its_neighbours_arrive() -> None:
+    given: list[Given] = [(key, b"v", [], YEAR_2025) for key in (b"k", None, b"", None)]
+    limits = Limits({}, 10_000, 10_000, 5_000, compacted=frozenset({"there"}))
+    made = rows(task_of(limits=limits), batch_of(*given))
+    assert made.topics == ["there", "m.quarantine", "there", "m.quarantine"]
+    assert set(reasons(made).values()) == {"topic there is compacted and takes no record without a key"}
+    with pytest.raises(BadRecord, match="here-2 offset 41: topic there is compacted"):
+        rows(task_of(limits=limits, on_bad_record="stop"), batch_of(*given))
+    elsewhere = Limits({}, 10_000, 10_000, 5_000, compacted=frozenset({"elsewhere"}))
+    assert rows(task_of(limits=elsewhere), batch_of(*given)).topics == ["there"] * 4
+    assert limits.lenient().compacted == {"there"}
+
+
 def test_by_default_the_first_such_record_stops_the_mirror_with_its_place_the_reason_and_the_ways_on() -> None:
     given: list[Given] = [(b"k", b"v", [], YEAR_2025), (b"k", b"v" * 2_000, [], YEAR_2025)]
     with pytest.raises(BadRecord) as refused:

@@ -17,7 +17,7 @@ from barnabas.errors import BarnabasError, ConfigError, Refused
 from barnabas.ledger.alive import runs
 from barnabas.ledger.takeover import release
 from barnabas.ledger.witness import Witness
-from barnabas.lessons import Lessons
+from barnabas.lessons import MARGIN_MILLIS, Lessons
 from barnabas.losses import Doubts
 from barnabas.model import Partition, TopicDescription
 from barnabas.preparation import prepare
@@ -134,7 +134,7 @@ def _replay(surveyor: Surveyor, quarantine_id: str) -> int:
             f"would have to go back to another cluster, which no transaction spans: write it there by hand"
         )
     lessons, run = Lessons(mirror), f"quarantine replay by {run_name()}"
-    lessons.strict = True
+    lessons.strict, lessons.margin = True, MARGIN_MILLIS
     prepared = prepare(surveyor, survey, lessons, run=run, witness=Witness(), doubts=Doubts())
     moved, again = 0, Counter[str]()
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.errors import AccessDenied, BarnabasError, Refused, TooLarge, Unavailable
+from barnabas.errors import AccessDenied, BarnabasError, Refused, TooLarge, Unavailable, Untimely
 
 _E = KafkaError
 MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
@@ -98,7 +98,7 @@ MEANINGS: dict[int, tuple[type[BarnabasError], str]] = {
     _E.UNKNOWN_TOPIC_OR_PART: (Unavailable, "there is no such topic or partition, or the brokers do not know it yet"),
     _E.MSG_SIZE_TOO_LARGE: (TooLarge, "a record is larger than the topic allows: raise its max.message.bytes"),
     _E.RECORD_LIST_TOO_LARGE: (Refused, "a batch is larger than the topic's segments"),
-    _E.INVALID_TIMESTAMP: (Refused, "a timestamp is outside what the topic's message.timestamp.*.max.ms allow"),
+    _E.INVALID_TIMESTAMP: (Untimely, "a timestamp is outside what the topic's message.timestamp.*.max.ms allow"),
     _E.INVALID_RECORD: (Refused, "the broker found a record invalid: a compacted topic takes no record without a key"),
     _E.TOPIC_AUTHORIZATION_FAILED: (Refused, "not allowed on this topic: grant it"),
     _E.CLUSTER_AUTHORIZATION_FAILED: (Refused, "not allowed on this cluster: grant it"),

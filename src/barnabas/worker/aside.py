@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.worker.rows import Rows
 
 QUARANTINE = "barnabas.quarantine"  # the headers of a record that was set aside begin so
-TIMESTAMP, LEFT_OUT = "timestamp", "left_out"  # of these headers, those that not every such record has
+TIMESTAMP, LEFT_OUT, UNREAD = "timestamp", "left_out", "unread"  # headers that not every such record has
 VALUE, KEY = b"value and headers", b"key, value and headers"
 
 
@@ -76,10 +76,17 @@ def written_aside(
     headers: Headers,
     millis: int,
     left_out: bytes | None = None,
+    unread: bool = False,
 ) -> Aside:
-    """A record's form in the quarantine; `left_out` is what an earlier quarantine left out of it already."""
+    """A record's form in the quarantine.
+
+    `left_out` is what an earlier quarantine left out of it already; `unread`: Spark never brought the record, so that
+    neither `where` nor `provenance` has judged it.
+    """
     topic, partition, offset = place
-    told = {"topic": topic, "partition": str(partition), "offset": str(offset), "reason": reason}
+    told = {"topic": topic, "partition": str(partition), "offset": str(offset), "reason": reason}  # topic comes first
+    if unread:
+        told[UNREAD] = "true"
     now = int(time.time() * 1000)
     oldest = max(FIRST_MILLISECOND, now - (task.limits.quarantine_behind if task.limits else ANY_TIME))
     takes = oldest <= millis <= now and millis != 0

@@ -28,6 +28,7 @@ class Limits:
     times: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # how far timestamps may be behind and ahead
     quarantine_behind: int = ANY_TIME
     compresses: bool = False  # whether the producer compresses: a broker may take what is larger before
+    compacted: frozenset[str] = frozenset()  # topics that take no record without a key
 
     def lenient(self) -> Limits:
         """The same without those of topics: what a broker takes, it decides."""
@@ -56,6 +57,7 @@ class WriteTask:
     on_bad: Literal["stop", "pass", "quarantine"] = "stop"
     limits: Limits | None = None  # None: sizes are not judged
     quarantine: str = ""  # the topic for records that are set aside
+    selects: bool = False  # whether `where` or `provenance` judge records before they come here
     looked_to: int = 0  # up to this offset of the ledger the driver has seen no newer epoch
 
 

@@ -25,8 +25,13 @@ RECORD_BYTES, HEADER_BYTES = 40, 10  # at most, beside what a record or a header
 
 
 def unwritable(task: WriteTask, batch: pa.RecordBatch, topics: Sequence[str], headers: HeaderColumn) -> dict[int, str]:
-    """Row → why its record cannot be written: a header's name, its timestamp, its size."""
-    return {**_too_large(task, batch, topics, headers), **_untimely(task, batch, topics), **_unnameable(headers)}
+    """Row → why its record cannot be written: a header's name, no key, its timestamp, its size."""
+    return {
+        **_too_large(task, batch, topics, headers),
+        **_untimely(task, batch, topics),
+        **_keyless(task, batch, topics),
+        **_unnameable(headers),
+    }
 
 
 def record_bytes(key: int, value: int, headers: Headers) -> int:
@@ -36,6 +41,18 @@ def record_bytes(key: int, value: int, headers: Headers) -> int:
         parts.append(_field(len(name.encode(errors="replace"))) + _field(-1 if held is None else len(held)))
     body = 3 + sum(parts)  # attributes, and the differences to the batch's first timestamp and offset, which are 0
     return BATCH_BYTES + _varint(body) + body
+
+
+def _keyless(task: WriteTask, batch: pa.RecordBatch, topics: Sequence[str]) -> dict[int, str]:
+    keys = batch.column("key")
+    if task.limits is None or not task.limits.compacted or not keys.null_count:
+        return {}
+    rows = np.flatnonzero(keys.is_null().to_numpy(zero_copy_only=False)).tolist()
+    return {row: keyless(topics[row]) for row in rows if topics[row] in task.limits.compacted}
+
+
+def keyless(topic: str) -> str:
+    return f"topic {topic} is compacted and takes no record without a key"
 
 
 def _unnameable(headers: HeaderColumn) -> dict[int, str]:
