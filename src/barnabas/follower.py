@@ -25,6 +25,7 @@ class Follower:
 
     SECONDS = 10.0
     ANSWER_SECONDS = 2.0  # an unreachable source is Spark's to report; the mirror's thread must not wait for it
+    LAST_SECONDS = 1.0  # at a clean end, which is one of several waits of a stop
 
     def __init__(self, surveyor: Surveyor, prepared: Prepared) -> None:
         self._surveyor = surveyor
@@ -33,6 +34,7 @@ class Follower:
         self._keeps = prepared.keeps
         self._ids = {route.source: route.topic_id for route in prepared.plan.routes}
         self._caught_up = CaughtUp()
+        self._given_up = threading.Event()
         self._due = time.monotonic() + self.SECONDS
 
     def look(self, board: MirrorBoard, *, now: bool = False) -> None:
@@ -53,6 +55,8 @@ class Follower:
         at = records.now()
         seen = {p: self._seen(p, committed[p], end, at) for p, end in ends.items() if committed[p] <= end.stable}
         news = {p: it for p, it in seen.items() if is_news(self._noted.get(p), it, self._keeps.get(p.topic))}
+        if self._given_up.is_set():  # the next epoch may have begun
+            return
         write_to_ledger(self._task, [(records.followed_key(p), records.followed_value(it)) for p, it in news.items()])
         self._noted |= news
 
@@ -67,7 +71,8 @@ class Follower:
 
         looking = threading.Thread(target=look, daemon=True)
         looking.start()
-        looking.join(self.ANSWER_SECONDS)
+        looking.join(self.LAST_SECONDS)
+        self._given_up.set()
 
     def _cut(self, ends: Mapping[Partition, Ends]) -> str | None:
         """A sentence about a log whose new leader lacks what the leader of our last look had."""

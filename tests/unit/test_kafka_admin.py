@@ -1,5 +1,7 @@
 """What a cluster says of a topic that is deleted between two questions: nothing, rather than half."""
 
+import socket
+import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Uuid
 from barnabas.errors import Refused, Unavailable
 from barnabas.kafka.admin import Admin, _id_of
 from barnabas.kafka.producer import TransactionalProducer, plain_producer
-from barnabas.model import Connection, Properties
+from barnabas.model import Connection, Partition, Properties
 
 NOWHERE: Properties = {"bootstrap.servers": "127.0.0.1:9", "log_level": 0}
 
@@ -58,6 +60,15 @@ def test_brokers_without_topic_ids_are_too_old_and_named_so() -> None:
     ):
         described(admin, Uuid(0, 0))
     assert described(admin, Uuid(0, 1)) == str(Uuid(0, 1))
+
+
+def test_the_ends_of_a_silent_clusters_logs_cost_no_more_time_than_was_given_for_them() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never answers
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        admin = Admin(Connection("c", address, {**NOWHERE, "bootstrap.servers": address}))
+        began = time.monotonic()
+        assert admin.ends([Partition("orders", number) for number in range(8)], 1.0) == {}
+        assert time.monotonic() - began < 2.0
 
 
 def described(admin: Admin, topic_id: Uuid) -> str:

@@ -135,7 +135,8 @@ class Admin:
             self._client.list_offsets(latest, isolation_level=isolation, request_timeout=seconds)
             for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
         )
-        stables, lasts = self._offsets(stable, some=True), self._offsets(last, some=True)
+        limit = time.monotonic() + seconds + LOOK_SECONDS
+        stables, lasts = self._in_time(stable, limit), self._in_time(last, limit)
         both = {p: (*stables[p], lasts[p][0]) for p in stables if p in lasts}
         return {p: Ends(end, max(end, last_of_all), epoch) for p, (end, epoch, last_of_all) in both.items()}
 
@@ -154,20 +155,23 @@ class Admin:
         futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS)
         return self._offsets(futures)
 
-    def _offsets(
-        self, futures: Mapping[TopicPartition, Future[Any]], *, some: bool = False
-    ) -> dict[Partition, tuple[int, int]]:
-        """Offset and leader epoch of each partition; `some`: of those that answer."""
+    def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Partition, tuple[int, int]]:
+        """Offset and leader epoch of each partition."""
+        return {
+            Partition(tp.topic, tp.partition): _offset(self._answer(future, f"offsets of {tp.topic}-{tp.partition}"))
+            for tp, future in futures.items()
+        }
+
+    def _in_time(self, futures: Mapping[TopicPartition, Future[Any]], limit: float) -> dict[Partition, tuple[int, int]]:
+        """Those of the partitions that answer before the limit; why others do not is not asked: that takes time."""
         found = {}
         for tp, future in futures.items():
-            try:
-                answer = self._answer(future, f"offsets of {tp.topic}-{tp.partition}")
-            except BarnabasError:
-                if not some:
-                    raise
-                continue
-            epoch = -1 if answer.leader_epoch is None else answer.leader_epoch
-            found[Partition(tp.topic, tp.partition)] = answer.offset, epoch
+            with suppress(TimeoutError, KafkaException, ValueError):
+                answer = future.result(timeout=max(0.0, limit - time.monotonic()))
+                found[Partition(tp.topic, tp.partition)] = _offset(answer)
+        self._client.poll(0)  # error callbacks run in it
+        if found:
+            self._access.answered()
         return found
 
     def create(self, name: str, partitions: int, replication: int, settings: Mapping[str, str]) -> None:
@@ -243,6 +247,11 @@ class Admin:
         self._refuse_denied(time.monotonic() - began)
         last = f"; {self._access.last}" if self._access.last else ""
         return explained(error, f"{self.where}: {what}{last}")
+
+
+def _offset(answer: Any) -> tuple[int, int]:
+    """The offset and the leader epoch of an answer."""
+    return answer.offset, -1 if answer.leader_epoch is None else answer.leader_epoch
 
 
 def _in_thread(call: Callable[[], Result]) -> Future[Result]:
