@@ -20,6 +20,9 @@ from barnabas.model import Followed, Loss, Offsets, Partition, Position, Range, 
 # pauses between attempts make that at least six clients in a minute.
 LASTING_SECONDS = 60.0
 LASTING_ANSWERS = 3
+# For how many milliseconds a process that goes on may not have followed: two looks of its driver, a minute for a new
+# epoch. A compacted topic that keeps deletions for less would report a loss at each of them.
+HICCUP = 80_000
 
 Evidence = Literal["proven", "answered", "outdated"]
 
@@ -44,8 +47,12 @@ def found_loss(
     seen: Followed,
     cut: int | None = None,
     now: int = 0,
+    goes_on: bool = False,
 ) -> FoundLoss | None:
-    """What is lost between a position and its log. `cut`: where the leader epoch that had the position ends now."""
+    """What is lost between a position and its log. `cut`: where the leader epoch that had the position ends now.
+
+    `goes_on`: this process has followed the partition in an earlier epoch.
+    """
     nothing = Range(known.next, known.next)
     if known.topic_id != topic.topic_id:
         reason = f"topic {topic.name} was deleted and made anew; what it held past our position is gone"
@@ -63,19 +70,29 @@ def found_loss(
     if known.next > log.end:
         reason = f"the log ends at {log.end}, before our position {known.next}: it was cut off"
         return FoundLoss(Loss(partition, nothing, reason), log.end, evidence)
-    return _lost_deletions(partition, known, topic, log, seen=seen, now=now)
+    return _lost_deletions(partition, known, topic, log, since=seen.caught_up, now=now, pause=HICCUP if goes_on else 0)
 
 
 def _lost_deletions(
-    partition: Partition, known: Position, topic: TopicDescription, log: Offsets, *, seen: Followed, now: int
+    partition: Partition,
+    known: Position,
+    topic: TopicDescription,
+    log: Offsets,
+    *,
+    since: int,
+    now: int,
+    pause: int,
 ) -> FoundLoss | None:
-    """A tombstone written after the partition was last followed whole may be cleaned away, and its key with it."""
+    """A tombstone written after the partition was last followed whole may be cleaned away, and its key with it.
+
+    `since`: when it was followed whole; `pause`: for how long it need not be.
+    """
     keeps = topic.keeps_deletions
-    if keeps is None or not seen.caught_up or known.next >= log.end or now - seen.caught_up <= keeps:
+    if keeps is None or not since or known.next >= log.end or now - since <= max(keeps, pause):
         return None
-    since, kept = _hours(now - seen.caught_up), f"{_hours(keeps)} (delete.retention.ms={keeps})"
+    away, kept = _hours(now - since), f"{_hours(keeps)} (delete.retention.ms={keeps})"
     reason = (
-        f"deletions may be gone: the last time that nothing was left to copy is {since} ago, and this compacted topic "
+        f"deletions may be gone: the last time that nothing was left to copy is {away} ago, and this compacted topic "
         f"keeps deletions for {kept}. A key that was deleted meanwhile may stay at the destination for ever. To remove "
         f"such keys, delete the destination topic and run `position reset`"
     )

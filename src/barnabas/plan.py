@@ -30,6 +30,7 @@ class Survey:
     cuts: Mapping[Partition, int] = field(default_factory=dict)  # where leader epochs end that had our positions
     at: int = 0  # milliseconds when it was made
     seen: frozenset[str] | None = None  # the topics that were there when this process began
+    goes_on: bool = False  # an epoch of this process went before
     ledger_replication: int = 1  # of the ledger and of the quarantine
 
 
@@ -264,6 +265,7 @@ def found_losses(survey: Survey) -> dict[Partition, FoundLoss]:
             seen=seen[partition],
             cut=survey.cuts.get(partition),
             now=survey.at,
+            goes_on=survey.goes_on,
         )
         for partition, log in survey.offsets.items()
         if partition in positions

@@ -48,7 +48,7 @@ def prepare(
     surveyor: Surveyor, survey: Survey, lessons: Lessons, *, run: str, witness: Witness, doubts: Doubts
 ) -> Prepared:
     """Makes ready what the plan asks for and takes the mirror over. `witness`: what this run knows of the ledger."""
-    mirror = surveyor.mirror
+    mirror, survey = surveyor.mirror, replace(survey, goes_on=witness.epoch is not None)
     plan = _plan(mirror, survey, doubts, lessons.hub.met)
     ledger_now = _ledger(surveyor, witness)
     made = _make_topics(surveyor, plan)

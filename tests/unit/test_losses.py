@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.errors import Lost, Unavailable
 from barnabas.ledger import records
-from barnabas.losses import LASTING_SECONDS, Doubts, FoundLoss, found_loss
+from barnabas.losses import HICCUP, LASTING_SECONDS, Doubts, FoundLoss, found_loss
 from barnabas.model import Followed, Loss, Offsets, Partition, Position, Range, TopicDescription
 from barnabas.plan import found_losses, planned
 from tests.unit.configurations import mirror
@@ -80,6 +80,22 @@ def test_deletions_may_be_gone_when_nobody_followed_a_compacted_topic_for_longer
     if loss is not None:
         assert (loss.loss.what, loss.loss.range, loss.onward) == ("deletions", Range(200, 300), 200)
         assert loss.evidence == "proven"
+
+
+@pytest.mark.parametrize(
+    ("keeps", "away", "lost"),
+    [(1000, HICCUP, False), (1000, HICCUP + 1, True), (DAY, HICCUP + 1, False), (DAY, DAY + 1, True)],
+)
+def test_a_mirror_that_goes_on_in_its_process_loses_no_deletions_by_a_short_pause(
+    keeps: int, away: int, lost: bool
+) -> None:
+    compacted = {"orders": replace(ORDERS, keeps_deletions=keeps)}
+    survey = replace(BOTH.at(50, log=(0, 100)).survey(), source=compacted)
+    assert survey.ledger is not None
+    survey.ledger.followed[P0] = SEEN
+    survey = replace(survey, at=SEEN.caught_up + away)
+    assert bool(found_losses(replace(survey, goes_on=True))) == lost
+    assert bool(found_losses(survey)) == (away > keeps), "a new process stopped to follow, for whatever time"
 
 
 def test_nothing_is_said_of_deletions_while_it_is_unknown_when_the_topic_was_followed() -> None:
