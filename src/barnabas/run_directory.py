@@ -33,7 +33,7 @@ def run_directory() -> Iterator[Path]:
     try:
         yield directory
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        _remove(directory)
         os.close(lock)
 
 
@@ -74,6 +74,22 @@ def _locked(directory: Path) -> int:
     return lock
 
 
+def _remove(directory: Path) -> None:
+    """The lock goes last: without it nobody would sweep what stays when we are killed here, or cannot remove."""
+    with suppress(OSError):
+        for entry in directory.iterdir():
+            if entry.name == LOCK:
+                continue
+            with suppress(OSError):
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink()
+        if [entry.name for entry in directory.iterdir()] == [LOCK]:
+            (directory / LOCK).unlink()
+            directory.rmdir()
+
+
 def _sweep() -> None:
     """Removes the directories of our runs that are dead. One without a lock is just being made, or not ours."""
     for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
@@ -84,6 +100,6 @@ def _sweep() -> None:
             lock = os.open(directory / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
+                _remove(directory)
             finally:
                 os.close(lock)

@@ -22,6 +22,24 @@ with run_directory() as place:
     sys.stdin.read()
 """
 
+DYING = """
+import os, signal, sys
+from barnabas.run_directory import run_directory
+left = int(sys.argv[1])
+def die_at_the_last(event, _):
+    global left
+    if event in ("os.remove", "os.rmdir"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+with run_directory() as place:
+    for name in "secrets", "a", "z":
+        (place / name).write_text("secret")
+    (place / "within").mkdir()
+    (place / "within" / "secrets").write_text("secret")
+    sys.addaudithook(die_at_the_last)
+"""
+
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -58,6 +76,16 @@ def test_what_a_killed_run_left_is_removed_and_a_living_run_keeps_its_own(place:
         assert kept.is_dir() and not left.exists()
     living.communicate(timeout=30)
     assert not kept.exists()
+
+
+def test_no_secret_stays_of_a_run_that_is_killed_while_it_removes_its_directory(place: Path) -> None:
+    environment, removed = {**os.environ, "TMPDIR": str(place)}, 0
+    while subprocess.run([sys.executable, "-c", DYING, str(removed)], env=environment, timeout=30).returncode:
+        with run_directory():
+            pass
+        assert not [path for path in place.rglob("*") if path.is_file()], f"after {removed} were removed"
+        removed += 1
+    assert removed == 7, "four files, a directory in it, its lock and itself"
 
 
 def test_what_may_be_just_being_made_or_is_no_directory_of_ours_stays(place: Path) -> None:
