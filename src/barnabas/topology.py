@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from barnabas.config.mirror import Mirror
 from barnabas.errors import ConfigError
-from barnabas.hops import Hop, Path, Place, by_source, growing, reached
+from barnabas.hops import Hop, Path, Place, Reach, by_source, growing, reached
 from barnabas.naming import destination_name, selected
 
 
@@ -29,8 +30,7 @@ def refuse_circles_and_collisions(
             _refuse_circle(path, circle, of)
     _refuse_growing(mirrors, places, of)
     for reach in reaches:
-        for first, second in reach.doubles:
-            _refuse_two_ways(first, second, of)
+        _refuse_two_ways(reach, of)
     hops = [path[-1] for reach in reaches for path in (*reach.paths, *(second for _, second in reach.doubles))]
     _refuse_collisions(hops + [_unread(mux) for mux in mirrors if mux.kind == "mux" and mux.select.match], of)
 
@@ -129,7 +129,32 @@ def _refuse_pair(other: Hop, hop: Hop) -> None:
         )
 
 
-def _refuse_two_ways(first: Path, second: Path, of: str | None) -> None:
+def _refuse_two_ways(reach: Reach, of: str | None) -> None:
+    """All pairs of paths to one place: each has its own condition, or they are refused."""
+    ways: dict[Place, list[Path]] = {}
+    shared = {second[-1].destination for _, second in reach.doubles}
+    for first, second in reach.doubles:
+        others = ways.setdefault(second[-1].destination, [first])
+        for other in others:
+            if not _are_parted(other, second, shared):
+                _refuse_pair_of_ways(other, second, of)
+        others.append(second)
+
+
+def _are_parted(first: Path, second: Path, shared: Collection[Place]) -> bool:
+    """Whether the operator has parted the records: each way has a `where` that the other lacks, and both merge.
+
+    Only what comes after the last place of both counts. A way through another shared topic stands for several.
+    """
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    ends = first[common:], second[common:]
+    if not all(ends) or any(hop.destination in shared for end in ends for hop in end[:-1]):
+        return False
+    one, other = ({hop.mirror.where for hop in end if hop.mirror.where is not None} for end in ends)
+    return bool(one - other and other - one) and all(end[-1].mirror.merge for end in ends)
+
+
+def _refuse_pair_of_ways(first: Path, second: Path, of: str | None) -> None:
     """A record that arrives on two ways arrives twice. Two mirrors that copy one topic are told as such."""
     if first[-1].source == second[-1].source or of not in (None, *(hop.mirror.name for hop in (*first, *second))):
         return
@@ -137,7 +162,8 @@ def _refuse_two_ways(first: Path, second: Path, of: str | None) -> None:
     raise ConfigError(
         f"{second[-1].mirror.place}: mirrors {_names((*first, *second))}: two ways lead from {topic} of "
         f'"{cluster}" to {name} at "{to}", {_steps(first)} and {_steps(second)}: every record would be there twice; '
-        f"leave out one of them, or mirror each pair of clusters directly, with `provenance: direct`"
+        f"leave out one of them, or mirror each pair of clusters directly, with `provenance: direct`, or give each way "
+        f"a `where` of its own that takes other records, with `merge: true` where they meet"
     )
 
 

@@ -225,3 +225,44 @@ def test_a_topic_is_known_to_be_made_where_a_mirrors_names_say_so() -> None:
     assert is_written(mirrors, ("b", "orders.copy"))
     assert not is_written(mirrors, ("b", "orders"))
     assert not is_written(mirrors, ("c", "orders.copy"))
+
+
+def diamond(*wheres: str | None, merge: bool = True) -> list[Mirror]:
+    east, west, into_east, into_west = wheres
+    return [
+        hop("a>b", where=east),
+        hop("a>c", where=west),
+        hop("b>d", where=into_east, merge=merge),
+        hop("c>d", where=into_west, merge=merge),
+    ]
+
+
+EU, US = "key LIKE 'eu%'", "key LIKE 'us%'"
+
+
+@pytest.mark.parametrize("wheres", [(EU, US, None, None), (None, None, EU, US), (EU, None, None, US)])
+def test_two_ways_that_each_have_a_condition_of_their_own_may_lead_to_a_merged_topic(wheres: tuple[str | None]) -> None:
+    assert refusal(*diamond(*wheres)) is None
+    assert "two ways lead from orders" in (refusal(*diamond(*wheres, merge=False)) or "")
+
+
+@pytest.mark.parametrize("wheres", [(EU, None, None, None), (EU, EU, None, None), (EU, None, None, EU)])
+def test_two_ways_are_refused_unless_each_has_a_condition_that_the_other_lacks(wheres: tuple[str | None]) -> None:
+    assert "two ways lead from orders" in (refusal(*diamond(*wheres)) or "")
+
+
+def test_each_of_three_ways_must_have_a_condition_that_every_other_lacks() -> None:
+    def third(where: str) -> list[Mirror]:
+        return [hop("a>e", where=where), hop("e>d", merge=True)]
+
+    two = diamond(EU, US, None, None)
+    assert refusal(*two, *third("key LIKE 'as%'")) is None
+    assert "b-d" in (refusal(*two, *third(EU)) or "") and "c-d" in (refusal(*two, *third(US)) or "")
+
+
+def test_a_way_that_goes_on_from_a_shared_topic_is_no_way_of_its_own() -> None:
+    behind = [hop("d>e", merge=True), hop("a>e", where=US, merge=True)]
+    assert "two ways lead from orders" in (refusal(*diamond(EU, US, None, None), *behind) or "")
+    two_diamonds = [hop("d>e", where="partition = 0"), hop("d>f", where="partition = 1")]
+    two_diamonds += [hop("e>g", merge=True), hop("f>g", merge=True)]
+    assert refusal(*diamond(EU, US, None, None), *two_diamonds) is None
