@@ -16,6 +16,7 @@ from typing import Any
 SECONDS = 2.0
 MOST_ADDRESSES = 3
 SASL_HANDSHAKE, ILLEGAL_SASL_STATE = 17, 34
+UNVERIFIED = ("false", "f", "0")  # as the client reads a setting
 LARGEST_ANSWER = 64 * 1024
 
 
@@ -145,6 +146,10 @@ def _refused_certificate(settings: Mapping[str, Any], address: tuple[str, int]) 
     context = ssl.create_default_context(cafile=None if ca in (None, "probe") else str(ca))
     if pem := settings.get("ssl.ca.pem"):
         context.load_verify_locations(cadata=str(pem))
+    if str(settings.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        context.check_hostname = False
+    if str(settings.get("enable.ssl.certificate.verification", True)).lower() in UNVERIFIED:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection(address, SECONDS) as plain:
         try:
             with context.wrap_socket(plain, server_hostname=address[0]):
