@@ -52,6 +52,11 @@ def is_ours(connection: socket.socket) -> bool:
 def peer_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
     """The user of the other end's socket, None where that is closed: such a socket is listed as root's."""
     wanted = _as_listed(there), _as_listed(here)
+    found = _listed_uid(wanted)
+    return _listed_uid(wanted) if found is None else found  # a table that changes while it is read may lack a line
+
+
+def _listed_uid(wanted: tuple[str, str]) -> int | None:
     for table in TABLES:
         with suppress(FileNotFoundError):
             for line in table.read_text().splitlines()[1:]:

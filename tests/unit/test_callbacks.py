@@ -7,10 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from barnabas.callbacks import is_ours
+from barnabas import callbacks
+from barnabas.callbacks import TABLES, is_ours
 from tests.stranger import NOBODY
 
 CONNECT = """
@@ -49,3 +51,22 @@ def test_a_connection_that_is_closed_at_the_other_end_is_nobodys(server: socket.
         client.connect(server.getsockname())
         accepted, _ = server.accept()
     assert not is_ours(accepted)  # the system lists such a socket as root's
+
+
+class Changing:
+    """A table of the system that is read while it changes: at first it lacks lines."""
+
+    def __init__(self, table: Path) -> None:
+        self._table, self._reads = table, 0
+
+    def read_text(self) -> str:
+        self._reads += 1
+        return self._table.read_text() if self._reads > 1 else "head"
+
+
+def test_a_connection_that_the_system_does_not_list_at_first_is_looked_for_once_more(
+    server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "TABLES", [Changing(table) for table in TABLES])
+    with socket.create_connection(server.getsockname()):
+        assert is_ours(server.accept()[0])
