@@ -72,6 +72,7 @@ def test_a_log_that_was_cut_off_and_has_grown_past_the_position_again_is_a_loss(
     assert {(it["state"], it["records"]) for it in again.values()} == {("done", 0)}, "it is noted once"
 
 
+@pytest.mark.slow
 def test_a_log_that_is_cut_off_while_its_mirror_runs_ends_the_epoch_and_is_a_loss(
     brittle: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, host: Host
 ) -> None:

@@ -59,7 +59,7 @@ def test_a_signal_ends_a_run_cleanly_and_leaves_no_transaction_process_or_direct
     assert copied(source.bootstrap, destination.bootstrap, topic) == 5000
 
 
-@pytest.mark.parametrize("frozen", ["source", "destination"])
+@pytest.mark.parametrize("frozen", [pytest.param("source", marks=pytest.mark.slow), "destination"])
 def test_a_stop_takes_less_than_ten_seconds_while_a_broker_hangs(
     source: KafkaCluster, destination: KafkaCluster, topic_names: TopicNames, tmp_path: Path, frozen: str
 ) -> None:
