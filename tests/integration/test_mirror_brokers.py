@@ -97,5 +97,5 @@ def _stopped_while_it_waits(
 def ledger_of(cluster: KafkaCluster) -> LedgerState:
     connection = Connection(cluster.name, cluster.bootstrap, {"bootstrap.servers": cluster.bootstrap})
     ledger = f"_barnabas.{TOPIC}"
-    end = Admin(connection).high_watermark(ledger_partition(ledger))
-    return read_state(connection, ledger, end, committed=True)
+    own = ledger_partition(ledger)
+    return read_state(connection, ledger, Admin(connection).high_watermarks([own])[own], committed=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -26,6 +25,7 @@ from barnabas.kafka import effective
 from barnabas.kafka.access import SURE_SECONDS, Access
 from barnabas.kafka.errors import explained
 from barnabas.model import Connection, Ends, Offsets, Partition, TopicDescription
+from barnabas.stopping import in_thread
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ class Admin:
         )
 
     def topic_names(self, seconds: float | None = None) -> list[str]:
-        listing = _in_thread(lambda: self._client.list_topics(timeout=seconds or ANSWER_SECONDS))
+        listing = in_thread(lambda: self._client.list_topics(timeout=seconds or ANSWER_SECONDS))
         return sorted(self._answer(listing, "list topics").topics)
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
@@ -119,11 +119,8 @@ class Admin:
         late = [p for p in wanted if found[p] < 0]
         return found | self._listed(late, OffsetSpec.latest())
 
-    def high_watermark(self, partition: Partition) -> int:
-        """The offset past the last record, committed or not. A leader that was deposed may give an old one."""
-        return self.high_watermarks([partition])[partition]
-
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset past the last record of each, committed or not. A leader that was deposed may give an old one."""
         return self._listed(list(partitions), OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
 
     def ends(self, partitions: Iterable[Partition], seconds: float) -> dict[Partition, Ends]:
@@ -252,20 +249,6 @@ class Admin:
 def _offset(answer: Any) -> tuple[int, int]:
     """The offset and the leader epoch of an answer."""
     return answer.offset, -1 if answer.leader_epoch is None else answer.leader_epoch
-
-
-def _in_thread(call: Callable[[], Result]) -> Future[Result]:
-    """A call that knows no future, as one."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised to whoever waits for the result
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
 
 
 def _id_of(found: object, where: str) -> str:
